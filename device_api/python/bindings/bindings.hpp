@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the extension module share: how each registers itself, dtype conversion, and Array.
+#ifndef CHIPDOCK_PYTHON_BINDINGS_HPP_
+#define CHIPDOCK_PYTHON_BINDINGS_HPP_
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device.hpp"
+#include "exec/tensor_ref.hpp"
+#include "stream.hpp"
+
+namespace chipdock::python {
+
+namespace py = pybind11;
+
+/// A tensor for Python: dense or a strided view. Shares memory with the arrays it was sliced from.
+struct Array {
+  runtime::TensorRef tensor;
+  std::vector<int64_t> strides;            ///< In elements; empty = row-major.
+  std::shared_ptr<runtime::Device> device; ///< Also set if there are no elements.
+
+  bool contiguous() const;
+};
+
+/// The dense form: itself, or a fresh copy.
+runtime::TensorRef dense(const Array& array);
+Array make_array(runtime::TensorRef tensor, std::shared_ptr<runtime::Device> device);
+
+/// numpy dtype <-> DLPack triple. Small floats and bfloat16 are ml_dtypes' types. Throws INVALID_ARGUMENT.
+py::dtype to_numpy_dtype(chipdock_dtype dtype);
+chipdock_dtype from_numpy_dtype(const py::dtype& dtype);
+
+/// The elements of a C-contiguous numpy array as a tensor on `host`, without a copy and without keeping
+/// the array alive: for the length of a call. Sub-byte types are packed into a fresh copy.
+runtime::TensorRef borrow_numpy(const py::array& array, const std::shared_ptr<runtime::Device>& host);
+/// The same, but the array is kept alive by the tensor.
+runtime::TensorRef keep_numpy(const py::array& array, const std::shared_ptr<runtime::Device>& host);
+/// A fresh numpy array with the elements, or a view if memory is host-visible and `share` is set.
+py::array to_numpy(const Array& array, bool share);
+
+/// Keeps a Python object alive from C++; let go from any thread.
+std::shared_ptr<const void> keep_object(py::object object);
+
+void register_errors(py::module_& module);
+void register_devices(py::module_& module);
+void register_arrays(py::module_& module);
+void register_dlpack(py::module_& module, py::class_<Array, std::shared_ptr<Array>>& array);
+void register_models(py::module_& module);
+void register_run_op(py::module_& module);
+
+/// Throws what a pending signal (Ctrl-C) asks for; takes the GIL.
+void check_signals();
+
+}  // namespace chipdock::python
+
+#endif  // CHIPDOCK_PYTHON_BINDINGS_HPP_

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extension module chipdock._core: the runtime for Python. The public face is the package around it.
+#include "bindings.hpp"
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "The chipdock runtime. Use the package chipdock instead.";
+  chipdock::python::register_errors(module);
+  chipdock::python::register_devices(module);
+  chipdock::python::register_arrays(module);
+  chipdock::python::register_models(module);
+  chipdock::python::register_run_op(module);
+}

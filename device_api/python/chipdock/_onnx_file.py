@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading an ONNX model: bytes, path or ModelProto; weights in external files are mapped, not read.
+
+Everything that can be wrong with a file ends here, as an InvalidArgumentError that names it.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+
+from chipdock.errors import InvalidArgumentError
+
+__all__ = ["ModelFile", "read_model", "tensor_array"]
+
+_STRING = onnx.TensorProto.STRING
+
+# ml_dtypes' names where numpy has no type of its own; the rest comes from onnx.helper.
+_NUMPY = {
+    onnx.TensorProto.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
+    onnx.TensorProto.FLOAT8E4M3FN: np.dtype(ml_dtypes.float8_e4m3fn),
+    onnx.TensorProto.FLOAT8E4M3FNUZ: np.dtype(ml_dtypes.float8_e4m3fnuz),
+    onnx.TensorProto.FLOAT8E5M2: np.dtype(ml_dtypes.float8_e5m2),
+    onnx.TensorProto.FLOAT8E5M2FNUZ: np.dtype(ml_dtypes.float8_e5m2fnuz),
+    onnx.TensorProto.INT4: np.dtype(ml_dtypes.int4),
+    onnx.TensorProto.UINT4: np.dtype(ml_dtypes.uint4),
+}
+# Two 4-bit elements share a byte in ONNX files, low half first (onnx.proto, TensorProto.raw_data).
+_NIBBLES = (onnx.TensorProto.INT4, onnx.TensorProto.UINT4, onnx.TensorProto.FLOAT4E2M1)
+
+
+class ModelFile:
+    """A parsed model and the folder that its external data is relative to."""
+
+    def __init__(self, proto: onnx.ModelProto, folder: Path | None, name: str) -> None:
+        """Keep what was read; `folder` is None for models that came as bytes."""
+        self.proto = proto
+        self.folder = folder
+        self.name = name
+        self._maps: dict[Path, Any] = {}
+
+    def mapped(self, location: str, offset: int, length: int | None, tensor: str) -> np.ndarray:
+        """Bytes of an external file as a read-only map.
+
+        Raises:
+            InvalidArgumentError: The file is outside the model's folder, missing or too short.
+        """
+        if self.folder is None:
+            raise _bad(f"tensor {tensor!r} is in the external file {location!r}, but the model came "
+                       "as bytes; load it by its path")  # fmt: skip
+        folder = self.folder.resolve()
+        path = (folder / location).resolve()
+        if not path.is_relative_to(folder):
+            raise _bad(f"tensor {tensor!r} points to {location!r}, outside the model's folder "
+                       f"{folder}; external data must lie beside the model")  # fmt: skip
+        if path not in self._maps:
+            if not path.is_file():
+                raise _bad(f"tensor {tensor!r} needs the external file {path}, which does not exist")
+            empty = path.stat().st_size == 0
+            self._maps[path] = np.empty(0, np.uint8) if empty else np.memmap(path, np.uint8, "r")
+        data = self._maps[path]
+        end = data.size if length is None else offset + length
+        if offset < 0 or end > data.size:
+            raise _bad(f"tensor {tensor!r} wants bytes {offset} to {end} of {path}, which has "
+                       f"{data.size}; the file is truncated")  # fmt: skip
+        return data[offset:end]
+
+
+def _bad(text: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"INVALID_ARGUMENT: {text}")
+
+
+def read_model(source: "str | os.PathLike[str] | bytes | onnx.ModelProto") -> ModelFile:
+    """Read a model without its external data.
+
+    Args:
+        source: Path of a .onnx file, the bytes of one, or a ModelProto (not changed).
+
+    Raises:
+        InvalidArgumentError: Not there, not an ONNX model, truncated, or without a graph.
+    """
+    if isinstance(source, onnx.ModelProto):
+        return _checked(ModelFile(source, None, "model"))
+    if isinstance(source, bytes | bytearray | memoryview):
+        return _checked(ModelFile(_parse(bytes(source), "the given bytes"), None, "model"))
+    try:
+        path = Path(source)
+    except TypeError:
+        raise _bad(f"a model is a path, bytes or a ModelProto, got {type(source).__name__}") from None
+    if path.is_dir():
+        raise _bad(f"{path} is a folder; give the .onnx file in it")
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        why = error.strerror if isinstance(error, OSError) else error
+        raise _bad(f"{str(path)!r} cannot be read: {why}") from error
+    return _checked(ModelFile(_parse(data, str(path)), path.parent, path.stem))
+
+
+def _parse(data: bytes, what: str) -> onnx.ModelProto:
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as error:
+        raise _bad(f"{what} ({len(data)} bytes) is not an ONNX model or is truncated: {error}") from error
+    return model
+
+
+def _checked(file: ModelFile) -> ModelFile:
+    model = file.proto
+    if not model.HasField("graph") or not model.opset_import:
+        raise _bad(f"{file.name} is not an ONNX model: it has no graph or no opset_import")
+    if not model.graph.output:
+        raise _bad(f"{file.name} has no outputs")
+    _check_texts(model.graph)
+    return file
+
+
+def _check_texts(graph: onnx.GraphProto) -> None:
+    """Refuse names that are not UTF-8: protobuf hands those out as bytes."""
+    values = (*graph.input, *graph.output, *graph.initializer, *graph.value_info)
+    texts: list[object] = [v.name for v in values]
+    for node in graph.node:
+        texts += (node.name, node.op_type, node.domain, *node.input, *node.output)
+        for attribute in node.attribute:
+            texts.append(attribute.name)
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                _check_texts(attribute.g)
+    wrong = next((t for t in texts if not isinstance(t, str)), None)
+    if wrong is not None:
+        raise _bad(f"the name {wrong!r} is not UTF-8 text; the file is damaged")
+
+
+def tensor_array(tensor: onnx.TensorProto, file: ModelFile) -> np.ndarray:
+    """Elements of a TensorProto, shape `tensor.dims`; a view of the file where that is possible.
+
+    Raises:
+        InvalidArgumentError: Strings, an unknown dtype, or data that does not fill the shape.
+    """
+    if tensor.data_type == _STRING:
+        raise _bad(f"tensor {tensor.name!r} holds strings, which no device can hold")
+    shape = tuple(tensor.dims)
+    if any(d < 0 for d in shape):
+        raise _bad(f"tensor {tensor.name!r} has shape {shape} with a negative extent")
+    external = tensor.data_location == onnx.TensorProto.EXTERNAL
+    if tensor.data_type in _NIBBLES or not (external or tensor.HasField("raw_data")):
+        return _by_helper(tensor, file)
+    try:
+        dtype = _NUMPY.get(tensor.data_type) or np.dtype(
+            onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+        )
+    except KeyError:
+        raise _bad(f"tensor {tensor.name!r} has data_type {tensor.data_type}, which is unknown") from None
+    raw = _external(tensor, file) if external else np.frombuffer(tensor.raw_data, np.uint8)
+    wanted = dtype.itemsize * int(np.prod(shape, dtype=object))
+    if raw.size != wanted:
+        raise _bad(f"tensor {tensor.name!r} of shape {shape} and {dtype} needs {wanted} bytes, "
+                   f"the model has {raw.size}")  # fmt: skip
+    if raw.ctypes.data % dtype.itemsize != 0:
+        raw = raw.copy()
+    return raw.view(dtype).reshape(shape)
+
+
+def _external(tensor: onnx.TensorProto, file: ModelFile) -> np.ndarray:
+    entries = {e.key: e.value for e in tensor.external_data}
+    try:
+        offset = int(entries.get("offset", "0"))
+        length = int(entries["length"]) if "length" in entries else None
+    except ValueError as error:
+        raise _bad(f"tensor {tensor.name!r} has a bad external offset or length: {error}") from error
+    if length is not None and length < 0:
+        raise _bad(f"tensor {tensor.name!r} has the external length {length}, it must be at least 0")
+    return file.mapped(entries.get("location", ""), offset, length, tensor.name)
+
+
+def _by_helper(tensor: onnx.TensorProto, file: ModelFile) -> np.ndarray:
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        raw = _external(tensor, file).tobytes()
+        copy = onnx.TensorProto(
+            name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=raw
+        )
+        tensor = copy
+    try:
+        return np.ascontiguousarray(onnx.numpy_helper.to_array(tensor)).reshape(tuple(tensor.dims))
+    except (ValueError, TypeError, KeyError) as error:
+        raise _bad(f"tensor {tensor.name!r} cannot be read: {error}") from error

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The general half of run_op: makes a one-node model, compiles it, and caches the plan.
+
+The fast half is in C++ and comes here on a miss, or when there is anything to convert.
+"""
+
+import difflib
+from collections import OrderedDict
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import defs, helper
+
+from chipdock import _core
+from chipdock._lower import lower
+from chipdock._onnx_file import read_model
+from chipdock._registry import device as find_device
+from chipdock._registry import host_device
+from chipdock.errors import InvalidArgumentError
+
+__all__ = ["compile_fast", "run_op_general"]
+
+_CACHED_PLANS = 512
+_plans: "OrderedDict[object, _core.Plan]" = OrderedDict()
+# Newest IR version of the file format is the reader's own; any does for a model made in memory.
+_DEFAULT_DTYPES = {"i": np.dtype(np.int64), "f": np.dtype(np.float32), "b": np.dtype(np.bool_)}
+
+
+def _tensor_type(dtype: np.dtype) -> int:
+    return int(helper.np_dtype_to_tensor_dtype(dtype))
+
+
+def _check_operator(op: str, domain: str, opset: int | None) -> int:
+    version = opset if opset is not None else (defs.onnx_opset_version() if not domain else 1)
+    try:
+        defs.get_schema(op, version, domain)
+    except defs.SchemaError:
+        if domain:
+            return version
+        names = sorted({s.name for s in defs.get_all_schemas() if not s.domain})
+        close = difflib.get_close_matches(op, names, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        text = f"INVALID_ARGUMENT: ONNX opset {version} has no operator {op!r}{hint}"
+        raise InvalidArgumentError(text) from None
+    return version
+
+
+def _attribute(key: str, value: object) -> onnx.AttributeProto:
+    if isinstance(value, np.ndarray | np.generic) and not (
+        isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "if"
+    ):
+        array = np.asarray(value)
+        if array.ndim == 0 and array.dtype.kind in "if":
+            return helper.make_attribute(key, array.item())
+        return helper.make_attribute(key, onnx.numpy_helper.from_array(array, key))
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple) and not value:
+        return helper.make_attribute(key, [], attr_type=onnx.AttributeProto.INTS)
+    if isinstance(value, bool):
+        value = int(value)
+    return helper.make_attribute(key, value)
+
+
+def _compile(
+    op: str,
+    domain: str,
+    opset: int | None,
+    dtypes: tuple[np.dtype | None, ...],
+    outputs: int,
+    attributes: dict[str, object],
+    target: "_core.Device",
+) -> "_core.Plan":
+    version = _check_operator(op, domain, opset)
+    names = [f"x{i}" if d is not None else "" for i, d in enumerate(dtypes)]
+    node = helper.make_node(op, names, [f"y{i}" for i in range(outputs)], domain=domain)
+    node.attribute.extend(_attribute(k, v) for k, v in sorted(attributes.items()) if v is not None)
+    inputs = [
+        helper.make_tensor_value_info(n, _tensor_type(d), None)
+        for n, d in zip(names, dtypes, strict=True)
+        if d is not None
+    ]
+    results = [onnx.ValueInfoProto(name=f"y{i}") for i in range(outputs)]
+    graph = helper.make_graph([node], op, inputs, results)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, version)])
+    lowered, _, _ = lower(read_model(model))
+    options = {
+        "fallback": "error",
+        "threads": 0,
+        "memory_limit": 0,
+        "deterministic": False,
+        "cached_signatures": 16,
+    }
+    return _core.Plan.compile(lowered, target, host_device(target), options)
+
+
+def compile_fast(op: str, *arrays: "_core.Array") -> "_core.Plan":
+    """Compile a call without attributes on Arrays of one device; the caller caches the plan."""
+    dtypes = tuple(a.dtype for a in arrays)
+    return _compile(op, "", None, dtypes, 1, {}, arrays[0].device)
+
+
+def _as_array(value: object) -> "_core.Array | np.ndarray | None":
+    if value is None or isinstance(value, _core.Array | np.ndarray):
+        return value
+    if isinstance(value, bool | int | float):
+        kind = "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
+        return np.array(value, _DEFAULT_DTYPES[kind])
+    if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
+        return _core.from_dlpack(value, host_device())
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufcV" and array.dtype not in (np.dtype(ml_dtypes.bfloat16),):
+        text = f"INVALID_ARGUMENT: run_op got {type(value).__name__}, it takes Arrays and numeric values"
+        raise InvalidArgumentError(text)
+    return array
+
+
+def run_op_general(
+    op: str,
+    *inputs: object,
+    device: "str | _core.Device | None" = None,
+    domain: str = "",
+    opset: int | None = None,
+    outputs: int = 1,
+    **attributes: object,
+) -> "_core.Array | tuple[_core.Array, ...]":
+    """See `chipdock.run_op`."""
+    if not isinstance(op, str):
+        raise InvalidArgumentError(f"INVALID_ARGUMENT: op is {type(op).__name__}, it must be a str")
+    if outputs < 1:
+        raise InvalidArgumentError(f"INVALID_ARGUMENT: outputs is {outputs}, it must be at least 1")
+    values = [_as_array(v) for v in inputs]
+    first = next((v.device for v in values if isinstance(v, _core.Array)), "cpu:0")
+    target = find_device(device if device is not None else first)
+    dtypes = tuple(None if v is None else v.dtype for v in values)
+    key = (op, domain, opset, outputs, dtypes, target, repr(sorted(attributes.items(), key=str)))
+    cacheable = not any(isinstance(v, np.ndarray) for v in attributes.values())
+    plan = _plans.get(key) if cacheable else None
+    if plan is None:
+        plan = _compile(op, domain, opset, dtypes, outputs, attributes, target)
+        if cacheable:
+            _plans[key] = plan
+            if len(_plans) > _CACHED_PLANS:
+                _plans.popitem(last=False)
+    results = plan.run([v for v in values if v is not None])
+    return results[0] if outputs == 1 else tuple(results)

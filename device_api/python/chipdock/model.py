@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loading and running ONNX models."""
+
+import os
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import onnx
+
+from chipdock import _core
+from chipdock._lower import ValueInfo, lower
+from chipdock._onnx_file import read_model
+from chipdock._profile import active_profiler
+from chipdock._registry import device as find_device
+from chipdock._registry import host_device
+from chipdock.errors import InvalidArgumentError
+
+__all__ = ["Binding", "Explanation", "FallbackWarning", "Model", "NodePlacement", "load"]
+
+ArrayLike: TypeAlias = "_core.Array | np.ndarray | Sequence[object] | float | int | bool"
+FallbackPolicy: TypeAlias = Literal["error", "warn", "allow"]
+_POLICIES = ("error", "warn", "allow")
+
+
+class FallbackWarning(UserWarning):
+    """Nodes run on the embedded plugin because the device has no kernel for them."""
+
+
+@dataclass(frozen=True)
+class NodePlacement:
+    """Where one node runs.
+
+    Attributes:
+        name: Node name in the model; may be "".
+        op: Operator, with its domain unless it is ONNX's own.
+        since_version: Version of the operator's definition.
+        placement: "device"; "fallback" (no kernel on the device); "shape" (computes shapes, on the host);
+            "view" (no work); "folded" (computed at load); "control" (If, Loop, Scan).
+        device: Device name; "" for views.
+        kernel: Kernel name; "" if none runs.
+        reason: Why this kernel: one line for each that was looked at.
+    """
+
+    name: str
+    op: str
+    since_version: int
+    placement: str
+    device: str
+    kernel: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What `Model.explain()` returns; `str()` is a readable table.
+
+    Attributes:
+        nodes: One entry per node of the model, in order of execution.
+        counts: Nodes by placement.
+    """
+
+    nodes: tuple[NodePlacement, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Nodes by placement."""
+        out: dict[str, int] = {}
+        for node in self.nodes:
+            out[node.placement] = out.get(node.placement, 0) + 1
+        return out
+
+    def __str__(self) -> str:
+        """Summary line and one line per node that does work."""
+        head = ", ".join(f"{count} {placement}" for placement, count in sorted(self.counts.items()))
+        lines = [f"{len(self.nodes)} nodes: {head}"]
+        lines += [
+            f"  {n.op}-{n.since_version:<4} {n.placement:<9} {n.device:<10} {n.kernel:<28} {n.name}"
+            for n in self.nodes
+            if n.placement not in {"view", "folded"}
+        ]
+        return "\n".join(lines)
+
+
+class Model:
+    """A model loaded on a device. Many threads may run it at once; one load serves every shape."""
+
+    def __init__(
+        self,
+        plan: "_core.Plan",
+        inputs: Sequence[ValueInfo],
+        outputs: Sequence[ValueInfo],
+        name: str,
+    ) -> None:
+        """Use load()."""
+        self._plan = plan
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.name = name
+        self._input_names = tuple(v.name for v in inputs)
+        self._output_names = tuple(v.name for v in outputs)
+
+    @property
+    def device(self) -> "_core.Device":
+        """Device that the model is loaded on."""
+        return self._plan.device
+
+    def run(
+        self,
+        inputs: Mapping[str, ArrayLike],
+        *,
+        stream: "_core.Stream | None" = None,
+        seed: int | None = None,
+    ) -> dict[str, "_core.Array"]:
+        """Run the model.
+
+        Args:
+            inputs: A value for every input name: Arrays (on any device), numpy arrays or anything with
+                DLPack; dtype and fixed extents as the model declares, nothing is cast.
+            stream: Stream to run on; the call returns when the work has ended.
+            seed: For random operators; default: a fresh one per run.
+
+        Returns:
+            Output name to Array on the model's device, in the model's order.
+
+        Raises:
+            InvalidArgumentError: A name, dtype or shape does not fit; named.
+            OutOfMemoryError: Memory ran out on the way; the model can be run again.
+            ChipdockError: An error of the device.
+        """
+        values = self._ordered(inputs)
+        results = self._plan.run(values, stream, active_profiler(), seed)
+        return dict(zip(self._output_names, results, strict=True))
+
+    def __call__(self, *arrays: ArrayLike) -> "_core.Array | tuple[_core.Array, ...]":
+        """Run the model on inputs in order; returns its output, or a tuple if there are several."""
+        if len(arrays) != len(self._input_names):
+            raise InvalidArgumentError(
+                f"INVALID_ARGUMENT: {self.name} has {len(self._input_names)} inputs "
+                f"{list(self._input_names)}, {len(arrays)} were given"
+            )
+        values = [_as_input(v, info) for v, info in zip(arrays, self.inputs, strict=True)]
+        results = self._plan.run(values, None, active_profiler())
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def bind(self) -> "Binding":
+        """Make a set of bound inputs and outputs, for runs that reuse memory."""
+        return Binding(self)
+
+    def explain(self) -> Explanation:
+        """Say where every node runs and why."""
+        return Explanation(tuple(NodePlacement(**line) for line in self._plan.report()))
+
+    def memory(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """Bytes that a run with these input shapes takes.
+
+        Args:
+            shapes: Extents by input name.
+
+        Returns:
+            weight_bytes, activation_bytes (with shared storage), activation_lower_bound (largest sum of
+            live activations), workspace_bytes, arena_bytes, and the number of steps.
+
+        Raises:
+            InvalidArgumentError: A name is missing, or the shapes do not fit the model.
+        """
+        self._check_names(shapes)
+        return self._plan.memory([list(shapes[name]) for name in self._input_names])
+
+    def _check_names(self, given: Mapping[str, object]) -> None:
+        missing = [n for n in self._input_names if n not in given]
+        unknown = [n for n in given if n not in self._input_names]
+        if missing or unknown:
+            raise InvalidArgumentError(
+                f"INVALID_ARGUMENT: {self.name} has the inputs {list(self._input_names)}; missing: "
+                f"{missing}, unknown: {unknown}"
+            )
+
+    def _ordered(self, inputs: Mapping[str, ArrayLike]) -> list[object]:
+        if not isinstance(inputs, Mapping):
+            kind = type(inputs).__name__
+            text = f"INVALID_ARGUMENT: run() takes a mapping from input name to value, got {kind}"
+            raise InvalidArgumentError(text)
+        if len(inputs) != len(self._input_names) or any(n not in inputs for n in self._input_names):
+            self._check_names(inputs)
+        return [_as_input(inputs[info.name], info) for info in self.inputs]
+
+    def __repr__(self) -> str:
+        """Name, device and signature."""
+        return f"<chipdock.Model {self.name} on {self.device.name}: {list(self._input_names)}>"
+
+
+def _as_input(value: object, info: ValueInfo) -> object:
+    if isinstance(value, _core.Array):
+        if value.dtype != info.dtype:
+            raise _dtype_error(info, value.dtype)
+        return value
+    if isinstance(value, np.generic):
+        value = np.asarray(value)
+    if not isinstance(value, np.ndarray):
+        if hasattr(value, "__dlpack__"):
+            value = _core.from_dlpack(value, host_device())
+            return _as_input(value, info)
+        # Python numbers and lists have no dtype of their own: they take the model's if nothing is lost.
+        try:
+            plain = np.asarray(value)
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"INVALID_ARGUMENT: input {info.name!r} is not an array: {error}"
+            ) from error
+        if plain.dtype.kind not in "biuf" or (plain.dtype.kind == "f" and info.dtype.kind in "biu"):
+            raise _dtype_error(info, plain.dtype)
+        value = plain.astype(info.dtype)
+        if info.dtype.kind in "biu" and not np.array_equal(value.astype(plain.dtype), plain):
+            text = f"INVALID_ARGUMENT: input {info.name!r} has values that {info.dtype} cannot hold"
+            raise InvalidArgumentError(text)
+    if value.dtype != info.dtype:
+        raise _dtype_error(info, value.dtype)
+    return value
+
+
+def _dtype_error(info: ValueInfo, dtype: object) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"INVALID_ARGUMENT: input {info.name!r} is {dtype}, the model wants {info.dtype}; "
+        f"convert it with .astype first"
+    )
+
+
+class Binding:
+    """Inputs and outputs bound to Arrays, so that runs allocate nothing and outputs land where wanted.
+
+    An output may be bound to the Array of an input (a KV cache): it is written when nothing reads the
+    input any more. One thread at a time may run a binding.
+    """
+
+    def __init__(self, model: Model) -> None:
+        """Use Model.bind()."""
+        self._model = model
+        self._inputs: dict[str, object] = {}
+        self._outputs: dict[str, _core.Array] = {}
+        self._lock = threading.Lock()
+
+    def input(self, name: str, value: ArrayLike) -> "Binding":
+        """Bind an input; returns self.
+
+        Raises:
+            InvalidArgumentError: No such input, or another dtype.
+        """
+        info = next((v for v in self._model.inputs if v.name == name), None)
+        if info is None:
+            self._model._check_names({**dict.fromkeys(self._model._input_names), name: None})
+        else:
+            self._inputs[name] = _as_input(value, info)
+        return self
+
+    def output(self, name: str, array: "_core.Array") -> "Binding":
+        """Bind an output to a contiguous Array on the model's device; returns self.
+
+        Raises:
+            InvalidArgumentError: No such output, another dtype or device, or a strided view.
+        """
+        info = next((v for v in self._model.outputs if v.name == name), None)
+        if info is None:
+            known = list(self._model._output_names)
+            raise InvalidArgumentError(f"INVALID_ARGUMENT: no output {name!r}, the model has {known}")
+        if array.dtype != info.dtype or array.device != self._model.device or not array.is_contiguous:
+            raise InvalidArgumentError(
+                f"INVALID_ARGUMENT: output {name!r} needs a contiguous {info.dtype} Array on "
+                f"{self._model.device.name}, got {array.dtype} on {array.device.name}"
+            )
+        for other, bound in self._outputs.items():
+            if other != name and array.overlaps(bound):
+                text = f"INVALID_ARGUMENT: output {name!r} would overlap the memory bound to {other!r}"
+                raise InvalidArgumentError(text)
+        self._outputs[name] = array
+        return self
+
+    def run(self) -> dict[str, "_core.Array"]:
+        """Run on what is bound; outputs that are not bound are allocated.
+
+        Raises:
+            InvalidArgumentError: An input is not bound, or an output's shape is not the bound one's.
+        """
+        model = self._model
+        model._check_names(self._inputs)
+        with self._lock:
+            values = [self._inputs[n] for n in model._input_names]
+            bound = [self._outputs.get(n) for n in model._output_names]
+            results = model._plan.run(values, None, active_profiler(), None, bound)
+        return dict(zip(model._output_names, results, strict=True))
+
+
+def load(
+    source: "str | os.PathLike[str] | bytes | onnx.ModelProto",
+    device: "str | _core.Device" = "cpu:0",
+    fallback: FallbackPolicy = "error",
+    threads: int | None = None,
+    memory_limit: int | None = None,
+) -> Model:
+    """Load an ONNX model on a device.
+
+    Args:
+        source: Path of a .onnx file, its bytes, or a ModelProto.
+        device: Where to run it.
+        fallback: What to do with nodes the device has no kernel for: "error" refuses the model, "warn"
+            and "allow" run them on the embedded plugin, with copies. Views never fall back.
+        threads: Host threads that kernels may use; default: as the device was opened.
+        memory_limit: Bytes of weights, activations and workspace that the model may take on the device.
+
+    Returns:
+        The model, ready to run with any input shapes that it allows.
+
+    Raises:
+        InvalidArgumentError: Not a valid model, or a bad argument.
+        UnsupportedError: Nodes without a kernel, all named.
+        OutOfMemoryError: The weights do not fit.
+    """
+    if fallback not in _POLICIES:
+        text = f"INVALID_ARGUMENT: fallback is {fallback!r}, allowed are {list(_POLICIES)}"
+        raise InvalidArgumentError(text)
+    if threads is not None and threads < 1:
+        raise InvalidArgumentError(f"INVALID_ARGUMENT: threads is {threads}, it must be at least 1")
+    if memory_limit is not None and memory_limit < 1:
+        text = f"INVALID_ARGUMENT: memory_limit is {memory_limit} bytes, it must be at least 1"
+        raise InvalidArgumentError(text)
+    target = find_device(device)
+    file = read_model(source)
+    graph, inputs, outputs = lower(file)
+    options = {
+        "fallback": fallback,
+        "threads": threads or 0,
+        "memory_limit": memory_limit or 0,
+        "deterministic": False,
+        "cached_signatures": 32,
+    }
+    plan = _core.Plan.compile(graph, target, host_device(target), options)
+    model = Model(plan, inputs, outputs, file.name)
+    if fallback == "warn":
+        fallen = sorted({n.op for n in model.explain().nodes if n.placement == "fallback"})
+        if fallen:
+            text = f"{file.name} on {target.name}: no kernel for {', '.join(fallen)}, run by the host"
+            warnings.warn(text, FallbackWarning, stacklevel=2)
+    return model

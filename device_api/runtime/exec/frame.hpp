@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything one run of one specialization needs, laid out ahead so that a step costs one call: tensors and
+// launch descs are filled once and only re-pointed when memory moved. Used by one thread at a time.
+#ifndef CHIPDOCK_RUNTIME_EXEC_FRAME_HPP_
+#define CHIPDOCK_RUNTIME_EXEC_FRAME_HPP_
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "exec/specialize.hpp"
+#include "stream.hpp"
+
+namespace chipdock::runtime {
+
+class Frame {
+ public:
+  explicit Frame(Specialization& spec);
+
+  /// `inputs` are usable on the plan's device. Returns the outputs in graph order.
+  std::vector<TensorRef> run(const std::vector<TensorRef>& inputs, const RunOptions& options);
+
+ private:
+  /// A launch made ready: the desc points into this frame.
+  struct Launch {
+    std::vector<const chipdock_tensor*> inputs, outputs, packed;
+    std::vector<chipdock_tensor> packed_tensors;
+    chipdock_launch_desc desc{};
+  };
+
+  void prepare_launch(size_t run_index);
+  void bind(const std::vector<TensorRef>& inputs, const RunOptions& options);
+  void bind_outputs(const RunOptions& options);
+  void point(size_t slot);
+  void execute(const RunOptions& options);
+  void execute_step(size_t run_index, const RunOptions& options);
+  void execute_copy(const Step& step);
+  void execute_dynamic(const RunStep& run, const RunOptions& options);
+  std::vector<TensorRef> run_dynamic(const Step& step, const RunStep& run,
+                                     const std::vector<const TensorRef*>& inputs,
+                                     const RunOptions& options);
+  void record(const RunStep& run, const RunOptions& options, int64_t start_ns);
+  std::vector<TensorRef> collect(const RunOptions& options);
+  /// Until the stream is quiet; lets an interrupt through.
+  void wait(const RunOptions& options);
+  void release();
+  /// The elements of a slot as they are now.
+  TensorRef tensor(int32_t slot) const;
+  const SlotState& state(int32_t slot) const { return spec_.slots[static_cast<size_t>(slot)]; }
+  Side side(int32_t slot) const;
+
+  Specialization& spec_;
+  Plan& plan_;
+  std::vector<chipdock_tensor> tensors_;       ///< By slot, as device memory.
+  std::vector<chipdock_tensor> host_tensors_;  ///< By slot, for host inputs (KRN-7).
+  std::vector<Launch> launches_;               ///< By run step; empty for dynamic ones and copies.
+  std::shared_ptr<Buffer> arenas_[2];
+  chipdock_memory* pointed_memory_[2] = {nullptr, nullptr};
+  uint64_t pointed_offset_[2] = {0, 0};
+  void* pointed_host_[2] = {nullptr, nullptr};
+  std::vector<TensorRef> inputs_;
+  std::vector<TensorRef> produced_;  ///< By slot: outputs and dynamic values of this run.
+  std::shared_ptr<Stream> stream_;   ///< Of this run; NULL = inline.
+  std::shared_ptr<Stream> own_stream_;
+};
+
+/// If, Loop and Scan (control_flow.cpp). `inputs` are the node's, then the captured values of each body.
+std::vector<TensorRef> run_control(const Plan& plan, const Step& step,
+                                   const std::vector<const TensorRef*>& inputs,
+                                   const RunOptions& options);
+
+}  // namespace chipdock::runtime
+
+#endif  // CHIPDOCK_RUNTIME_EXEC_FRAME_HPP_

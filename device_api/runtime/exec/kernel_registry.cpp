@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/kernel_registry.hpp"
+
+#include <algorithm>
+
+namespace chipdock::runtime {
+namespace {
+
+/// The rule for argument `index` of a side: its own, else the last one of that side (variadic operators).
+const chipdock_dtype_rule* find_rule(const chipdock_kernel& kernel, bool input, int32_t index) {
+  const chipdock_dtype_rule* best = nullptr;
+  int32_t best_index = -1;
+  for (uint32_t r = 0; r < kernel.dtype_rule_count; ++r) {
+    const chipdock_dtype_rule* rule = kernel.dtype_rules[r];
+    if ((rule->argument >= 0) != input) continue;
+    const int32_t at = input ? rule->argument : -1 - rule->argument;
+    if (at <= index && at > best_index) {
+      best = rule;
+      best_index = at;
+    }
+  }
+  return best;
+}
+
+/// Empty if the dtypes fit, else what does not.
+std::string dtype_mismatch(const chipdock_kernel& kernel, bool input, uint32_t count,
+                           const chipdock_value* const* values) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (values[i] == nullptr) continue;
+    const chipdock_dtype_rule* rule = find_rule(kernel, input, static_cast<int32_t>(i));
+    if (rule == nullptr) continue;
+    const auto* end = rule->dtypes + rule->count;
+    const bool fits = std::any_of(rule->dtypes, end, [&](chipdock_dtype allowed) {
+      return kit::operator==(allowed, values[i]->dtype);
+    });
+    if (!fits) {
+      return std::string(input ? "input " : "output ") + std::to_string(i) + " is " +
+             kit::dtype_name(values[i]->dtype);
+    }
+  }
+  return "";
+}
+
+std::string key_of(const char* domain, const char* op) {
+  return std::string(domain != nullptr ? domain : "") + ":" + op;
+}
+
+struct Candidate {
+  const chipdock_kernel* kernel;
+  double score;
+  bool operator<(const Candidate& other) const {  // best first
+    if (score != other.score) return score > other.score;
+    if (kernel->priority != other.kernel->priority) return kernel->priority > other.kernel->priority;
+    return kernel->since_version > other.kernel->since_version;
+  }
+};
+
+}  // namespace
+
+KernelInstance::~KernelInstance() {
+  ErrorRecord error;  // nothing can be done about a failing destroy; the handle is gone either way
+  device_->tables().kernel.destroy(handle_, &error);
+}
+
+KernelRegistry::KernelRegistry(std::shared_ptr<Device> device) : device_(std::move(device)) {
+  const auto& table = device_->tables().kernel;
+  if (table.list == nullptr) return;
+  const chipdock_kernel* const* kernels = nullptr;
+  uint64_t count = 0;
+  ErrorRecord error;
+  check(table.list(device_->handle(), &kernels, &count, &error), error,
+        device_->name() + " kernel.list");
+  for (uint64_t i = 0; i < count; ++i) {
+    by_op_[key_of(kernels[i]->domain, kernels[i]->op)].push_back(kernels[i]);
+  }
+  count_ = count;
+}
+
+KernelChoice KernelRegistry::choose(const chipdock_node& node) const {
+  KernelChoice choice;
+  const auto& table = device_->tables().kernel;
+  const auto found = by_op_.find(key_of(node.domain, node.op));
+  if (found == by_op_.end()) {
+    choice.reason = device_->name() + " has no kernel for " + node.op;
+    return choice;
+  }
+  std::vector<Candidate> candidates;
+  for (const chipdock_kernel* kernel : found->second) {
+    const std::string name = kernel->name != nullptr ? kernel->name : kernel->op;
+    if (node.since_version < kernel->since_version ||
+        (kernel->until_version != 0 && node.since_version > kernel->until_version)) {
+      choice.reason += name + ": serves versions " + std::to_string(kernel->since_version) + " to " +
+                       (kernel->until_version != 0 ? std::to_string(kernel->until_version) : "newest") +
+                       ", the node has " + std::to_string(node.since_version) + "\n";
+      continue;
+    }
+    std::string mismatch = dtype_mismatch(*kernel, true, node.input_count, node.inputs);
+    if (mismatch.empty()) mismatch = dtype_mismatch(*kernel, false, node.output_count, node.outputs);
+    if (!mismatch.empty()) {
+      choice.reason += name + ": " + mismatch + "\n";
+      continue;
+    }
+    ErrorRecord error;
+    int32_t answer = CHIPDOCK_SUPPORTS_NO;
+    check(table.supports(device_->handle(), kernel, &node, &answer, &error), error,
+          device_->name() + " kernel.supports " + name);
+    if (answer == CHIPDOCK_SUPPORTS_NEEDS_SHAPE) {
+      choice.needs_shape = true;
+      choice.reason += name + ": decides when shapes are known\n";
+      continue;
+    }
+    if (answer != CHIPDOCK_SUPPORTS_YES) {
+      choice.reason += name + ": " + (error.text[0] != '\0' ? error.text : "declined") + "\n";
+      continue;
+    }
+    double score = 0;
+    if (table.score != nullptr) {
+      check(table.score(device_->handle(), kernel, &node, &score, &error), error,
+            device_->name() + " kernel.score " + name);
+    }
+    candidates.push_back({kernel, score});
+  }
+  if (choice.needs_shape || candidates.empty()) return choice;
+  std::stable_sort(candidates.begin(), candidates.end());
+  // A kernel may still refuse in create, where it sees attributes in full; the next one is tried then.
+  for (const Candidate& candidate : candidates) {
+    const char* name = candidate.kernel->name != nullptr ? candidate.kernel->name : candidate.kernel->op;
+    chipdock_kernel_instance* handle = nullptr;
+    ErrorRecord error;
+    const chipdock_status status =
+        table.create(device_->handle(), candidate.kernel, &node, &handle, &error);
+    if (status == CHIPDOCK_UNSUPPORTED) {
+      choice.reason += std::string(name) + ": " + error.text + "\n";
+      continue;
+    }
+    check(status, error, device_->name() + " kernel.create " + name);
+    if (handle == nullptr) {
+      raise(CHIPDOCK_INTERNAL, device_->name(), " kernel.create ", name, " returned OK with NULL [BASE-8]");
+    }
+    choice.instance = std::make_shared<KernelInstance>(device_, *candidate.kernel, handle);
+    choice.reason += std::string(name) + ": chosen, score " + std::to_string(candidate.score) +
+                     ", priority " + std::to_string(candidate.kernel->priority) + "\n";
+    break;
+  }
+  return choice;
+}
+
+NodeDescription::NodeDescription(const IrNode& node, std::vector<Value> inputs,
+                                 std::vector<Value> outputs, int32_t math_mode)
+    : inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
+  fill(inputs_, input_values_, input_pointers_);
+  fill(outputs_, output_values_, output_pointers_);
+  node_.struct_size = sizeof(chipdock_node);
+  node_.since_version = node.since_version;
+  node_.domain = node.domain.c_str();
+  node_.op = node.op.c_str();
+  node_.attribute_count = node.attributes.count();
+  node_.attributes = node.attributes.data();
+  node_.input_count = static_cast<uint32_t>(input_pointers_.size());
+  node_.inputs = input_pointers_.data();
+  node_.output_count = static_cast<uint32_t>(output_pointers_.size());
+  node_.outputs = output_pointers_.data();
+  node_.math_mode = math_mode;
+}
+
+void NodeDescription::fill(std::vector<Value>& from, std::vector<chipdock_value>& values,
+                           std::vector<const chipdock_value*>& pointers) {
+  values.resize(from.size());
+  pointers.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (!from[i].given) continue;
+    chipdock_value& value = values[i];
+    value.struct_size = sizeof(chipdock_value);
+    value.dtype = from[i].dtype;
+    value.rank = from[i].known ? static_cast<int32_t>(from[i].dims.size()) : -1;
+    value.dims = from[i].dims.data();
+    value.constant = from[i].constant;
+    value.constant_size = from[i].constant_size;
+    pointers[i] = &value;
+  }
+}
+
+}  // namespace chipdock::runtime

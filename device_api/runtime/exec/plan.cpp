@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/plan.hpp"
+
+#include <algorithm>
+
+#include "exec/frame.hpp"
+#include "exec/plan_compiler.hpp"
+#include "exec/specialize.hpp"
+
+namespace chipdock::runtime {
+namespace {
+
+bool matches(const std::vector<int64_t>& key, const std::vector<TensorRef>& inputs) {
+  size_t at = 0;
+  for (const TensorRef& input : inputs) {
+    const size_t rank = input.dims.size();
+    // Equal ranks so far keep `at` inside the key: it was built from as many inputs.
+    if (key[at] != static_cast<int64_t>(rank)) return false;
+    if (!std::equal(input.dims.begin(), input.dims.end(), key.begin() + static_cast<std::ptrdiff_t>(at) + 1)) {
+      return false;
+    }
+    at += rank + 1;
+  }
+  return true;
+}
+
+/// The model's declared shape is a promise of the caller: rank and fixed dims have to hold.
+void check_declared(const IrValue& value, const Dims& dims) {
+  if (value.rank < 0) return;
+  bool fits = static_cast<size_t>(value.rank) == dims.size();
+  for (size_t i = 0; fits && i < dims.size(); ++i) fits = value.dims[i] < 0 || value.dims[i] == dims[i];
+  if (fits) return;
+  std::string wanted = "[";
+  for (size_t i = 0; i < value.dims.size(); ++i) {
+    wanted += (i == 0 ? "" : ",") + (value.dims[i] < 0 ? std::string("?") : std::to_string(value.dims[i]));
+  }
+  raise(CHIPDOCK_INVALID_ARGUMENT, "input '", value.name, "' has shape ", to_string(dims),
+        ", the model wants ", wanted, "]");
+}
+
+}  // namespace
+
+std::shared_ptr<Plan> Plan::compile(std::shared_ptr<IrGraph> graph, std::shared_ptr<Device> device,
+                                    std::shared_ptr<Device> host, const PlanOptions& options) {
+  device->plugin()->check_usable();
+  return PlanCompiler(std::move(graph), std::move(device), std::move(host), options).compile();
+}
+
+Plan::~Plan() = default;
+
+std::vector<TensorRef> Plan::run(const std::vector<TensorRef>& given, const RunOptions& options) {
+  device_->plugin()->check_usable();
+  device_->check_alive();
+  if (given.size() != graph_->inputs.size()) {
+    raise(CHIPDOCK_INVALID_ARGUMENT, "the graph has ", graph_->inputs.size(), " inputs, ", given.size(),
+          " were given");
+  }
+  if (options.stream != nullptr && options.stream->device() != device_) {
+    raise(CHIPDOCK_INVALID_ARGUMENT, "the model is on ", device_->name(), ", the stream is one of ",
+          options.stream->device()->name(), "; make it with Stream(model.device)");
+  }
+  if (options.stream != nullptr && options.stream->capturing()) {
+    raise(CHIPDOCK_FAILED_PRECONDITION, options.stream->label(), " is being captured, and a run waits for its ",
+          "stream; end the capture first");
+  }
+  std::vector<TensorRef> moved;
+  const std::vector<TensorRef>* inputs = &given;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const IrValue& value = graph_->values[static_cast<size_t>(graph_->inputs[i])];
+    if (!kit::operator==(given[i].dtype, value.dtype)) {
+      raise(CHIPDOCK_INVALID_ARGUMENT, "input '", value.name, "' is ", kit::dtype_name(given[i].dtype),
+            ", the model wants ", kit::dtype_name(value.dtype));
+    }
+    if (usable_on(given[i], *device_)) continue;
+    if (moved.empty()) moved = given;
+    moved[i] = move_tensor(given[i], *device_, options.stream);
+    inputs = &moved;
+  }
+  std::shared_ptr<Specialization> spec;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = std::find_if(specializations_.begin(), specializations_.end(),
+                                    [&](const auto& s) { return matches(s->key, *inputs); });
+    if (found != specializations_.end()) {
+      spec = *found;
+      if (found != specializations_.begin()) {
+        specializations_.splice(specializations_.begin(), specializations_, found);
+      }
+    }
+  }
+  if (spec == nullptr) {
+    std::vector<Dims> dims;
+    for (size_t i = 0; i < inputs->size(); ++i) {
+      check_declared(graph_->values[static_cast<size_t>(graph_->inputs[i])], (*inputs)[i].dims);
+      dims.push_back((*inputs)[i].dims);
+    }
+    spec = specialize(*this, dims);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    specializations_.push_front(spec);
+    if (specializations_.size() > options_.cached_signatures) specializations_.pop_back();
+  }
+  std::unique_ptr<Frame> frame = spec->take_frame();
+  std::vector<TensorRef> outputs = frame->run(*inputs, options);
+  spec->give_frame(std::move(frame));  // a frame whose run failed is thrown away instead
+  return outputs;
+}
+
+}  // namespace chipdock::runtime

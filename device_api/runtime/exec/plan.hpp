@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model made ready for one device: constants folded and placed, every node given a kernel on the device or
+// on the host, copies between the two made explicit. A plan is immutable and serves every shape; what
+// depends on shapes is in Specialization (specialize.hpp), what depends on one run in Frame (frame.hpp).
+//
+// A slot is a value on one side. Where device and host are the same device a value has one slot.
+#ifndef CHIPDOCK_RUNTIME_EXEC_PLAN_HPP_
+#define CHIPDOCK_RUNTIME_EXEC_PLAN_HPP_
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "exec/constants.hpp"
+#include "exec/graph_ir.hpp"
+#include "exec/kernel_registry.hpp"
+#include "exec/tensor_ref.hpp"
+
+namespace chipdock::runtime {
+
+class Profiler;
+class Plan;
+struct Specialization;
+
+enum class Fallback { kError, kWarn, kAllow };
+
+struct PlanOptions {
+  Fallback fallback = Fallback::kError;
+  uint32_t max_threads = 0;   ///< 0 = as the device was opened.
+  uint64_t memory_limit = 0;  ///< Bytes of weights, activations and workspace; 0 = none.
+  int32_t math_mode = CHIPDOCK_MATH_STRICT;
+  bool deterministic = false;
+  size_t cached_signatures = 32;  ///< Bound of the cache of specializations.
+};
+
+enum class Side : uint8_t { kDevice, kHost };
+
+/// Why a node runs where it runs.
+enum class Placement : uint8_t {
+  kDevice,    ///< A kernel of the device.
+  kFallback,  ///< The device has none: the host's kernel, with copies.
+  kShape,     ///< Computes shapes: belongs on the host.
+  kView,      ///< No work: another shape of the same memory.
+  kFolded,    ///< Computed at load from constants.
+  kControl    ///< If, Loop, Scan: driven by the host.
+};
+
+struct Slot {
+  int32_t value = -1;
+  Side side = Side::kDevice;
+};
+
+enum class StepKind : uint8_t { kLaunch, kView, kShapeOf, kCopy, kControl };
+
+struct Step {
+  StepKind kind = StepKind::kLaunch;
+  const IrNode* node = nullptr;  ///< NULL for kCopy.
+  const Op* op = nullptr;
+  Side side = Side::kDevice;
+  std::vector<int32_t> inputs;   ///< Slots, -1 = not given.
+  std::vector<int32_t> outputs;  ///< Slots, -1 = not wanted.
+  uint64_t host_inputs = 0;      ///< Bit k: input k is handed over in host memory.
+  uint64_t host_outputs = 0;
+  std::shared_ptr<KernelInstance> instance;  ///< NULL if the kernel decides when shapes are known.
+  std::vector<std::shared_ptr<Buffer>> packed;  ///< Per input, NULL where not packed; empty if none is.
+  std::vector<std::shared_ptr<Plan>> bodies;    ///< kControl: one per subgraph, in node order.
+};
+
+/// One line of explain().
+struct NodeReport {
+  std::string name, op, kernel, reason;
+  int32_t since_version = 0;
+  Placement placement = Placement::kDevice;
+  std::string device;
+};
+
+/// Called between steps of a long run, at most every 50 ms; throws to end the run.
+using InterruptCheck = std::function<void()>;
+
+struct RunOptions {
+  std::shared_ptr<Stream> stream;     ///< NULL: inline, or a stream of the plan's own.
+  std::vector<TensorRef>* bound_outputs = nullptr;  ///< buffer NULL = not bound.
+  Profiler* profiler = nullptr;
+  const InterruptCheck* interrupt = nullptr;
+  uint64_t seed = 0;
+};
+
+class Plan : public std::enable_shared_from_this<Plan> {
+ public:
+  /// `host` is an unmasked CPU device that runs shape work and fallbacks; it may be `device` itself.
+  /// Throws Error: UNSUPPORTED naming every operator without a kernel, INVALID_ARGUMENT for a bad model.
+  static std::shared_ptr<Plan> compile(std::shared_ptr<IrGraph> graph, std::shared_ptr<Device> device,
+                                       std::shared_ptr<Device> host, const PlanOptions& options);
+  ~Plan();
+
+  /// Runs the model; many threads may call at once. Inputs in graph order, on any device.
+  std::vector<TensorRef> run(const std::vector<TensorRef>& inputs, const RunOptions& options);
+
+  const IrGraph& graph() const { return *graph_; }
+  const std::shared_ptr<Device>& device() const { return device_; }
+  const std::shared_ptr<Device>& host() const { return host_; }
+  const PlanOptions& options() const { return options_; }
+  const std::vector<NodeReport>& report() const { return report_; }
+  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<Slot>& slots() const { return slots_; }
+  uint64_t weight_bytes() const { return weight_bytes_; }
+  bool same_device() const { return device_ == host_; }
+  Device& side_device(Side side) const { return side == Side::kDevice ? *device_ : *host_; }
+
+ private:
+  friend class PlanCompiler;
+  friend class Specializer;
+  friend class Frame;
+  friend struct Specialization;
+  Plan() = default;
+
+  std::shared_ptr<IrGraph> graph_;
+  std::shared_ptr<Device> device_, host_;
+  PlanOptions options_;
+  std::unique_ptr<KernelRegistry> device_kernels_, host_kernels_;
+  std::vector<Slot> slots_;
+  std::vector<Step> steps_;
+  std::vector<int32_t> input_slots_;
+  std::vector<int32_t> output_slots_;
+  std::map<int32_t, TensorRef> constant_slots_;          ///< Slots that hold a constant.
+  std::map<int32_t, HashedConstant> constants_;          ///< By value number, folded ones too.
+  std::vector<NodeReport> report_;
+  uint64_t weight_bytes_ = 0;
+
+  std::mutex mutex_;  ///< Guards the cache below.
+  std::list<std::shared_ptr<Specialization>> specializations_;  ///< Most recently used first.
+};
+
+}  // namespace chipdock::runtime
+
+#endif  // CHIPDOCK_RUNTIME_EXEC_PLAN_HPP_

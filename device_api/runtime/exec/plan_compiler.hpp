@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes of Plan::compile; see plan_compiler.cpp. Used once and thrown away.
+#ifndef CHIPDOCK_RUNTIME_EXEC_PLAN_COMPILER_HPP_
+#define CHIPDOCK_RUNTIME_EXEC_PLAN_COMPILER_HPP_
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exec/plan.hpp"
+
+namespace chipdock::runtime {
+
+class PlanCompiler {
+ public:
+  PlanCompiler(std::shared_ptr<IrGraph> graph, std::shared_ptr<Device> device,
+               std::shared_ptr<Device> host, const PlanOptions& options);
+  std::shared_ptr<Plan> compile();
+
+ private:
+  // Passes, in order.
+  void find_operators();
+  void fold_constants();
+  void find_needed();
+  void place(size_t index);
+  void place_control(const IrNode& node);
+  void place_outputs();
+  void upload_constants();
+
+  const IrGraph& graph() const { return *plan_->graph_; }
+  const KernelRegistry& kernels(Side side) const;
+  [[noreturn]] void report_missing() const;
+  bool fold(const IrNode& node, const Op& op);
+  bool belongs_to_host(const IrNode& node, const Op& op) const;
+  KernelChoice choose(const IrNode& node, Side side) const;
+  void pack_inputs(const IrNode& node, Step& step);
+  void connect(const IrNode& node, Step& step);
+  void add_report(const IrNode& node, Placement placement, std::string kernel, std::string reason,
+                  std::string device);
+
+  bool is_constant(int32_t value) const { return plan_->constants_.count(value) != 0; }
+  TensorRef constant_tensor(int32_t value) const;
+  void set_constant(int32_t value, IrConstant constant);
+  static void hash(HashedConstant& entry);
+
+  int32_t new_slot(int32_t value, Side side);
+  /// The slot of a value on a side; adds a copy step if it is on the other side so far.
+  int32_t slot_of(int32_t value, Side side);
+  void add_copy(int32_t source, int32_t target);
+
+  std::shared_ptr<Plan> plan_;
+  std::vector<const Op*> ops_;          ///< By node; NULL for control flow.
+  std::vector<bool> folded_, needed_;   ///< By node.
+  std::vector<bool> host_value_;        ///< By value: computed on the host.
+  std::vector<bool> keep_source_;       ///< By input of the node at hand.
+  std::map<std::pair<int32_t, Side>, int32_t> slot_by_value_;
+  std::map<int32_t, int32_t> view_of_;  ///< Slot -> the slot whose memory it shows.
+  std::set<int32_t> reads_data_;        ///< Constant slots whose elements are read at run time.
+  std::vector<std::string> missing_;    ///< Nodes that nothing can run.
+};
+
+}  // namespace chipdock::runtime
+
+#endif  // CHIPDOCK_RUNTIME_EXEC_PLAN_COMPILER_HPP_

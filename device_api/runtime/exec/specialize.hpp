@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan for one set of input shapes: every dim that can be known is computed once, small values that follow
+// from shapes are computed and kept, memory is laid out. What stays open (data-dependent shapes, control
+// flow) is marked dynamic and done at run time. Immutable once built, but for its pool of frames.
+#ifndef CHIPDOCK_RUNTIME_EXEC_SPECIALIZE_HPP_
+#define CHIPDOCK_RUNTIME_EXEC_SPECIALIZE_HPP_
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "exec/memory_plan.hpp"
+#include "exec/plan.hpp"
+
+namespace chipdock::runtime {
+
+class Frame;
+
+/// Where the elements of a slot are.
+enum class SlotKind : uint8_t {
+  kUnused,    ///< No step of this signature touches it.
+  kConstant,  ///< Weight: `fixed`.
+  kStatic,    ///< Computed once for this signature: `fixed`.
+  kInput,     ///< Given by the caller; `index` says which input.
+  kArena,     ///< At `offset` of the side's arena.
+  kOutput,    ///< In memory of its own that the caller gets; `index` says which output.
+  kDynamic    ///< Known only at run time.
+};
+
+struct SlotState {
+  SlotKind kind = SlotKind::kUnused;
+  chipdock_dtype dtype{};
+  Dims dims;
+  int32_t root = -1;  ///< The slot whose memory this one shows; itself if it is no view.
+  int32_t index = -1;
+  uint64_t offset = 0;
+  TensorRef fixed;
+
+  uint64_t bytes() const {
+    uint64_t n = 1;
+    for (int64_t d : dims) n *= static_cast<uint64_t>(d);
+    return kit::dtype_bytes(dtype, n);
+  }
+};
+
+struct RunStep {
+  int32_t step = 0;      ///< Index into Plan::steps().
+  bool dynamic = false;  ///< Done by the general way at run time.
+  std::shared_ptr<KernelInstance> instance;
+  uint64_t workspace_bytes = 0;
+  uint64_t workspace_offset = 0;
+  std::vector<int32_t> release;  ///< Dynamic slots nobody reads after this step.
+};
+
+struct Specialization {
+  explicit Specialization(Plan& plan) : plan(plan) {}
+  ~Specialization();
+
+  Plan& plan;
+  std::vector<int64_t> key;  ///< rank and dims of every input.
+  std::vector<SlotState> slots;
+  std::vector<RunStep> steps;
+  MemoryPlan memory[2];        ///< By side; workspaces included.
+  uint64_t activation_bytes = 0;        ///< Of memory[0], what activations alone need with sharing.
+  uint64_t activation_lower_bound = 0;  ///< Largest sum of live activations.
+
+  std::unique_ptr<Frame> take_frame();
+  void give_frame(std::unique_ptr<Frame> frame);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Frame>> idle_;
+};
+
+/// Builds the specialization for inputs of these dims. Throws Error naming the node whose shapes do not fit.
+std::shared_ptr<Specialization> specialize(Plan& plan, const std::vector<Dims>& inputs);
+
+}  // namespace chipdock::runtime
+
+#endif  // CHIPDOCK_RUNTIME_EXEC_SPECIALIZE_HPP_

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape of ConvTranspose.
+#include "ops/window.hpp"
+
+namespace chipdock::runtime {
+namespace {
+
+void conv_transpose_shape(ShapeContext& context) {
+  const Dims& x = context.input(0).dims;
+  const Dims& w = context.input(1).dims;
+  const Dims space = spatial_dims(context.input(0), "ConvTranspose");
+  const int64_t group = context.node().integer("group", 1);
+  kit::require(w.size() == x.size() && group > 0 && w[0] == x[1] && x[1] % group == 0,
+               "ConvTranspose: X ", to_string(x), " and W ", to_string(w), " with group ", group,
+               ": ranks must be equal, W's first dim the channels of X, and group divide them");
+  const Window window(context.node(), Dims(w.begin() + 2, w.end()));
+  const size_t rank = space.size();
+  const Dims given = context.node().integers("output_shape");
+  Dims extra = context.node().integers("output_padding");
+  if (extra.empty()) extra.assign(rank, 0);
+  // Some exporters give batch and channel too.
+  kit::require(given.empty() || given.size() == rank || given.size() == rank + 2,
+               "ConvTranspose: output_shape ", to_string(given), " must have ", rank, " entries");
+  kit::require(extra.size() == rank, "ConvTranspose: output_padding ", to_string(extra),
+               " must have ", rank, " entries");
+  if (context.has_input(2)) {
+    kit::require(context.input(2).dims == Dims{w[1] * group}, "ConvTranspose: B ",
+                 to_string(context.input(2).dims), " must be ", to_string({w[1] * group}));
+  }
+  Dims out = {x[0], w[1] * group};
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t full = window.strides[i] * (space[i] - 1) + extra[i] + window.span(i);
+    int64_t extent = full - window.padding(i);
+    if (!given.empty()) {
+      extent = given[given.size() - rank + i];
+    } else if (window.same()) {
+      extent = space[i] * window.strides[i];
+    }
+    if (space[i] == 0) extent = 0;
+    kit::require(extent >= 0, "ConvTranspose: pads ", to_string(window.pads),
+                 " take more than the ", full, " elements of output axis ", i);
+    out.push_back(extent);
+  }
+  checked_size(out, "ConvTranspose");
+  context.set(0, std::move(out));
+}
+
+}  // namespace
+
+std::vector<Op> conv_transpose_ops() { return {{"ConvTranspose", 1, 0, conv_transpose_shape}}; }
+
+}  // namespace chipdock::runtime

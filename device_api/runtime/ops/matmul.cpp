@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes of MatMul and Gemm.
+#include "ops/op.hpp"
+
+namespace chipdock::runtime {
+namespace {
+
+void matmul_shape(ShapeContext& context) {
+  Dims a = context.input(0).dims;
+  Dims b = context.input(1).dims;
+  kit::require(!a.empty() && !b.empty(), "MatMul: A ", to_string(a), " and B ", to_string(b),
+               ": scalars are not allowed, rank 1 or more is");
+  const bool row = a.size() == 1;
+  const bool column = b.size() == 1;
+  if (row) a.insert(a.begin(), 1);
+  if (column) b.push_back(1);
+  kit::require(a.back() == b[b.size() - 2], "MatMul: A ", to_string(context.input(0).dims),
+               " and B ", to_string(context.input(1).dims), ": the last dim of A must equal the ",
+               column ? "only" : "last but one", " dim of B");
+  Dims out = broadcast(Dims(a.begin(), a.end() - 2), Dims(b.begin(), b.end() - 2), "MatMul");
+  if (!row) out.push_back(a[a.size() - 2]);
+  if (!column) out.push_back(b.back());
+  checked_size(out, "MatMul");
+  context.set(0, std::move(out));
+}
+
+void gemm_shape(ShapeContext& context) {
+  const Dims& a = context.input(0).dims;
+  const Dims& b = context.input(1).dims;
+  kit::require(a.size() == 2 && b.size() == 2, "Gemm: A ", to_string(a), " and B ", to_string(b),
+               ": both must have rank 2");
+  const bool trans_a = context.node().integer("transA", 0) != 0;
+  const bool trans_b = context.node().integer("transB", 0) != 0;
+  const int64_t m = a[trans_a ? 1 : 0];
+  const int64_t n = b[trans_b ? 0 : 1];
+  kit::require(a[trans_a ? 0 : 1] == b[trans_b ? 1 : 0], "Gemm: A ", to_string(a),
+               trans_a ? " transposed" : "", " and B ", to_string(b), trans_b ? " transposed" : "",
+               ": columns of A must equal rows of B");
+  if (context.has_input(2)) {
+    const Dims& c = context.input(2).dims;
+    const int64_t cols = c.empty() ? 1 : c.back();
+    const int64_t rows = c.size() < 2 ? 1 : c[c.size() - 2];
+    kit::require(c.size() <= 2 && (cols == 1 || cols == n) && (rows == 1 || rows == m), "Gemm: C ",
+                 to_string(c), " must spread over Y ", to_string({m, n}));
+  }
+  context.set(0, {m, n});
+}
+
+}  // namespace
+
+std::vector<Op> matmul_ops() {
+  return {{"MatMul", 1, 0, matmul_shape}, {"Gemm", 7, 0, gemm_shape}};
+}
+
+}  // namespace chipdock::runtime

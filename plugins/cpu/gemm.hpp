@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix multiplication of our own for float and double: packing, cache blocking and threads around
+// the register tile of simd/gemm.cpp. Operators describe their operands by a GemmWork; convolution
+// gives panels of its patches this way and never builds the whole matrix.
+#ifndef CHIPDOCK_PLUGIN_CPU_GEMM_HPP_
+#define CHIPDOCK_PLUGIN_CPU_GEMM_HPP_
+
+#include <string>
+
+#include "kernel.hpp"
+#include "simd/gemm.hpp"
+
+namespace chipdock::plugin::cpu {
+
+template <class T>
+const GemmIsa<T>& gemm_isa();
+
+/// A slice of B as the tile reads it: rows of full panel width, `row` elements apart.
+template <class T>
+struct GemmPanel {
+  const T* data;
+  int64_t row;
+};
+
+/// A batch of products C = init + A * B, all of one size. Read by many threads.
+template <class T>
+class GemmWork {
+ public:
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  int64_t batch = 1;
+  int64_t c_row = 0;        ///< Elements between rows of C.
+  bool accumulate = false;  ///< C holds the initial value.
+
+  virtual ~GemmWork() = default;
+  /// A of one member, packed by gemm_pack_a.
+  virtual const T* a(int64_t member) const = 0;
+  virtual T* c(int64_t member) const = 0;
+  /// Initial value per row, or NULL.
+  virtual const T* bias(int64_t /*member*/) const { return nullptr; }
+  /// Rows [k_begin, k_end) and columns [column, column + cols) of B, cols at most the panel width.
+  /// `scratch` may take them: k_end - k_begin rows of panel width, the rest of each row zeroed.
+  virtual GemmPanel<T> panel(int64_t member, int64_t k_begin, int64_t k_end, int64_t column,
+                             int cols, T* scratch) const = 0;
+};
+
+/// Bytes that gemm_run needs for panels.
+template <class T>
+uint64_t gemm_scratch_bytes(const Context& context);
+
+template <class T>
+void gemm_run(const Context& context, const GemmWork<T>& work, T* scratch);
+
+/// Packs A (element i, j at source[i * row + j * column]) into m * k elements.
+template <class T>
+void gemm_pack_a(const T* source, int64_t row, int64_t column, int64_t m, int64_t k, T* target);
+
+/// Packs B whole: panel after panel, each k rows of panel width. `target` has gemm_packed_b_size
+/// elements.
+template <class T>
+void gemm_pack_b(const T* source, int64_t row, int64_t column, int64_t k, int64_t n, T* target);
+template <class T>
+int64_t gemm_packed_b_size(int64_t k, int64_t n);
+
+/// Packs rows [0, k) and `cols` columns into one panel.
+template <class T>
+void gemm_pack_panel(const T* source, int64_t row, int64_t column, int64_t k, int cols, T* target);
+
+/// Names the packed forms for the host's sharing of weights: operand, type, ISA.
+template <class T>
+std::string gemm_layout(const char* operand);
+
+/// B as a plain strided matrix, or packed whole.
+template <class T>
+struct GemmB {
+  const T* data = nullptr;
+  int64_t row = 0;
+  int64_t column = 1;
+  const T* packed = nullptr;
+
+  GemmPanel<T> panel(int64_t m, int64_t k, int64_t k_begin, int64_t k_end, int64_t begin, int cols,
+                     T* scratch) const;
+};
+
+}  // namespace chipdock::plugin::cpu
+
+#endif  // CHIPDOCK_PLUGIN_CPU_GEMM_HPP_

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// MatMul with batch broadcasting, and Gemm. float and double run on our packed multiplication, half
+// types in float, integers in plain loops with wrap-around sums.
+#include <algorithm>
+#include <cstring>
+
+#include "gemm.hpp"
+#include "ops/matmul_sizes.hpp"
+#include "slots.hpp"
+#include "widen.hpp"
+
+namespace chipdock::plugin::cpu {
+namespace {
+
+using kit::operator==;
+
+template <class T>
+class StridedWork final : public GemmWork<T> {
+ public:
+  StridedWork(const Sizes& sizes, const T* packed_a, const GemmB<T>& b, T* c)
+      : sizes_(sizes), packed_a_(packed_a), b_(b), c_(c) {
+    this->m = sizes.m;
+    this->n = sizes.n;
+    this->k = sizes.k;
+    this->batch = sizes.batch;
+    this->c_row = sizes.n;
+    member_b_ = b.packed != nullptr ? gemm_packed_b_size<T>(sizes.k, sizes.n) : sizes.k * sizes.n;
+  }
+  const T* a(int64_t member) const override {
+    return packed_a_ + sizes_.member(sizes_.step_a, member) * sizes_.m * sizes_.k;
+  }
+  T* c(int64_t member) const override { return c_ + member * sizes_.m * sizes_.n; }
+  GemmPanel<T> panel(int64_t member, int64_t k_begin, int64_t k_end, int64_t column, int cols,
+                     T* scratch) const override {
+    GemmB<T> b = b_;
+    const int64_t offset = sizes_.member(sizes_.step_b, member) * member_b_;
+    if (b.packed != nullptr) {
+      b.packed += offset;
+    } else {
+      b.data += offset;
+    }
+    return b.panel(sizes_.m, sizes_.k, k_begin, k_end, column, cols, scratch);
+  }
+
+ private:
+  const Sizes& sizes_;
+  const T* packed_a_;
+  GemmB<T> b_;
+  T* c_;
+  int64_t member_b_;
+};
+
+/// A as the tiles read it: itself if it is one contiguous row, else packed into `scratch`.
+template <class T>
+const T* pack_a(const Context& context, const Sizes& s, const T* a, int64_t row, int64_t column,
+                T* scratch) {
+  if (s.m == 1 && column == 1) return a;
+  const int64_t size = s.m * s.k;
+  context.parallel_for(s.batch_a, std::max<int64_t>(1, 32768 / (size + 1)),
+                       [&](int64_t begin, int64_t end) {
+                         for (int64_t i = begin; i < end; ++i) {
+                           gemm_pack_a(a + i * size, row, column, s.m, s.k, scratch + i * size);
+                         }
+                       });
+  return scratch;
+}
+
+/// What MatMul and Gemm share: halves widened, A packed, the product, halves narrowed.
+template <class T>
+class Product : public Kernel {
+ public:
+  uint64_t workspace(const Context& context) const override {
+    const Tensor& a = context.input(0);
+    const Tensor& b = context.input(1);
+    const Tensor& y = context.output(0);
+    uint64_t bytes = gemm_scratch_bytes<T>(context) + padded_bytes(a.size(), sizeof(T));
+    if (is_half(a.dtype)) {
+      bytes += padded_bytes(a.size(), sizeof(T)) + padded_bytes(b.size(), sizeof(T)) +
+               padded_bytes(y.size(), sizeof(T));
+    }
+    return bytes;
+  }
+
+ protected:
+  struct Operands {
+    int64_t a_row, a_column, b_row, b_column;
+  };
+  /// `start` fills Y before the product, or is nothing (Y starts as zero).
+  template <class Start, class Finish>
+  void multiply(const Context& context, const Sizes& s, const Operands& at, bool accumulate,
+                const Start& start, const Finish& finish) const {
+    const Tensor& y = context.output(0);
+    Carver carver(context.workspace);
+    T* scratch = carver.take<T>(static_cast<int64_t>(gemm_scratch_bytes<T>(context) / sizeof(T)));
+    T* packed = carver.take<T>(context.input(0).size());
+    const bool half = is_half(y.dtype);
+    T* wide_a = half ? carver.take<T>(context.input(0).size()) : nullptr;
+    T* wide_b = half ? carver.take<T>(context.input(1).size()) : nullptr;
+    T* out = half ? carver.take<T>(y.size()) : y.mut<T>();
+    GemmB<T> b;
+    b.packed = static_cast<const T*>(context.packed_input(1));
+    if (b.packed == nullptr) b.data = widened(context.input(1), wide_b);
+    b.row = at.b_row;
+    b.column = at.b_column;
+    const T* a =
+        pack_a(context, s, widened(context.input(0), wide_a), at.a_row, at.a_column, packed);
+    start(out);
+    StridedWork<T> work(s, a, b, out);
+    work.accumulate = accumulate;
+    gemm_run<T>(context, work, scratch);
+    finish(out);
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (half) narrow(y.dtype, out, y.size(), y.data);
+    }
+  }
+
+  static void ask_for_packing(int64_t batch, int64_t k, int64_t n, chipdock_prepack_info& info) {
+    info.size = static_cast<uint64_t>(batch * gemm_packed_b_size<T>(k, n)) * sizeof(T);
+    const std::string layout =
+        gemm_layout<T>("b") + "_" + std::to_string(k) + "x" + std::to_string(n);
+    std::strncpy(info.layout, layout.c_str(), sizeof(info.layout) - 1);
+  }
+  static void pack(const Tensor& source, int64_t batch, int64_t k, int64_t n, int64_t row,
+                   int64_t column, T* target) {
+    std::vector<float> wide(is_half(source.dtype) ? static_cast<size_t>(source.size()) : 0);
+    const T* from = widened(source, reinterpret_cast<T*>(wide.data()));
+    for (int64_t i = 0; i < batch; ++i) {
+      gemm_pack_b(from + i * k * n, row, column, k, n, target + i * gemm_packed_b_size<T>(k, n));
+    }
+  }
+};
+
+template <class T>
+class MatMul final : public Product<T> {
+ public:
+  explicit MatMul(const kit::NodeView&) {}
+  void run(const Context& context) const override {
+    const Sizes s = matmul_sizes(context.input(0), context.input(1));
+    this->multiply(context, s, {s.k, 1, s.n, 1}, false, [](T*) {}, [](T*) {});
+  }
+  void prepack_info(uint32_t input, const chipdock_value& value,
+                    chipdock_prepack_info& info) const override {
+    if (input != 1 || value.rank < 2) return;
+    int64_t batch = 1;
+    for (int32_t i = 0; i < value.rank - 2; ++i) batch *= value.dims[i];
+    this->ask_for_packing(batch, value.dims[value.rank - 2], value.dims[value.rank - 1], info);
+  }
+  void prepack(uint32_t, const Tensor& source, void* target) const override {
+    const int64_t k = source.dim(source.rank - 2);
+    const int64_t n = source.dim(source.rank - 1);
+    this->pack(source, source.size(0, source.rank - 2), k, n, n, 1, static_cast<T*>(target));
+  }
+};
+
+template <class T>
+class Gemm final : public Product<T> {
+ public:
+  explicit Gemm(const kit::NodeView& node) : attributes_(node) {}
+  uint64_t workspace(const Context& context) const override {
+    uint64_t bytes = Product<T>::workspace(context);
+    if (context.has_input(2)) bytes += padded_bytes(context.input(2).size(), sizeof(T));
+    return bytes;
+  }
+  void run(const Context& context) const override {
+    const Sizes s = attributes_.sizes(context.input(0), context.input(1));
+    const T alpha = static_cast<T>(attributes_.alpha);
+    const T beta = static_cast<T>(attributes_.beta);
+    const T* c = nullptr;
+    if (context.has_input(2) && attributes_.beta != 0) {
+      const uint64_t offset = Product<T>::workspace(context);
+      c = widened(context.input(2),
+                  reinterpret_cast<T*>(static_cast<char*>(context.workspace) + offset));
+    }
+    const bool first = c != nullptr && alpha == T(1);  // C is where the sums start.
+    const auto start = [&](T* y) {
+      if (first) spread_c(context, s, c, y, [=](T from, T& to) { to = beta * from; });
+    };
+    const auto finish = [&](T* y) {
+      if (alpha == T(1)) return;
+      for (int64_t i = 0; i < s.m * s.n; ++i) y[i] *= alpha;
+      if (c != nullptr) spread_c(context, s, c, y, [=](T from, T& to) { to += beta * from; });
+    };
+    const bool ta = attributes_.trans_a;
+    const bool tb = attributes_.trans_b;
+    this->multiply(context, s, {ta ? 1 : s.k, ta ? s.m : 1, tb ? 1 : s.n, tb ? s.k : 1}, first,
+                   start, finish);
+  }
+  void prepack_info(uint32_t input, const chipdock_value& value,
+                    chipdock_prepack_info& info) const override {
+    if (input != 1 || value.rank != 2) return;
+    const bool t = attributes_.trans_b;
+    this->ask_for_packing(1, value.dims[t ? 1 : 0], value.dims[t ? 0 : 1], info);
+    // The same bytes read as B and as its transpose are two forms.
+    if (t) std::strncat(info.layout, "t", sizeof(info.layout) - std::strlen(info.layout) - 1);
+  }
+  void prepack(uint32_t, const Tensor& source, void* target) const override {
+    const bool t = attributes_.trans_b;
+    const int64_t k = source.dim(t ? 1 : 0);
+    const int64_t n = source.dim(t ? 0 : 1);
+    this->pack(source, 1, k, n, t ? 1 : n, t ? k : 1, static_cast<T*>(target));
+  }
+
+ private:
+  GemmAttributes attributes_;
+};
+
+/// Row i of A times B, sums wrapping as the type's arithmetic does.
+template <class T>
+void integer_row(const T* a, int64_t a_step, const T* b, int64_t b_row, int64_t b_column,
+                 const Sizes& s, T* y) {
+  for (int64_t j = 0; j < s.n; ++j) y[j] = 0;
+  for (int64_t k = 0; k < s.k; ++k) {
+    const T left = a[k * a_step];
+    const T* right = b + k * b_row;
+    for (int64_t j = 0; j < s.n; ++j) y[j] = static_cast<T>(y[j] + left * right[j * b_column]);
+  }
+}
+
+/// T is unsigned: signed types have the same bits, and their overflow would be undefined.
+template <class T>
+class IntegerMatMul final : public Kernel {
+ public:
+  explicit IntegerMatMul(const kit::NodeView&) {}
+  void run(const Context& context) const override {
+    const Sizes s = matmul_sizes(context.input(0), context.input(1));
+    const T* a = context.input(0).as<T>();
+    const T* b = context.input(1).as<T>();
+    T* y = context.output(0).mut<T>();
+    const int64_t grain = std::max<int64_t>(1, 32768 / (s.n * s.k + 1));
+    context.parallel_for(s.batch * s.m, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t member = i / s.m;
+        const T* left = a + (s.member(s.step_a, member) * s.m + i % s.m) * s.k;
+        const T* right = b + s.member(s.step_b, member) * s.k * s.n;
+        integer_row(left, 1, right, s.n, 1, s, y + i * s.n);
+      }
+    });
+  }
+};
+
+/// `S` gives alpha and beta their meaning, T (unsigned, as wide) does the sums.
+template <class S, class T>
+class IntegerGemm final : public Kernel {
+ public:
+  explicit IntegerGemm(const kit::NodeView& node) : attributes_(node) {}
+  void run(const Context& context) const override {
+    const Sizes s = attributes_.sizes(context.input(0), context.input(1));
+    const T* a = context.input(0).as<T>();
+    const T* b = context.input(1).as<T>();
+    T* y = context.output(0).mut<T>();
+    const bool ta = attributes_.trans_a;
+    const bool tb = attributes_.trans_b;
+    for (int64_t i = 0; i < s.m; ++i) {
+      integer_row(a + i * (ta ? 1 : s.k), ta ? s.m : 1, b, tb ? 1 : s.n, tb ? s.k : 1, s,
+                  y + i * s.n);
+    }
+    const double alpha = attributes_.alpha;
+    const double beta = attributes_.beta;
+    const auto scaled = [](double factor, T value) {
+      return factor == 1 ? value : static_cast<T>(static_cast<S>(factor * static_cast<S>(value)));
+    };
+    for (int64_t i = 0; i < s.m * s.n; ++i) y[i] = scaled(alpha, y[i]);
+    if (!context.has_input(2)) return;
+    spread_c(context, s, context.input(2).as<T>(), y,
+             [=](T from, T& to) { to = static_cast<T>(to + scaled(beta, from)); });
+  }
+
+ private:
+  GemmAttributes attributes_;
+};
+
+KernelDef define(const char* op, int32_t since, const char* name,
+                 std::unique_ptr<Kernel> (*create)(const kit::NodeView&),
+                 std::vector<chipdock_dtype> dtypes) {
+  KernelDef def;
+  def.op = op;
+  def.since = since;
+  def.name = name;
+  def.create = create;
+  def.supports = [](const kit::NodeView& node) -> int32_t {
+    for (uint32_t i = 0; i < node.input_count(); ++i) {
+      if (node.has_input(i) && !(node.input_dtype(i) == node.input_dtype(0))) {
+        return CHIPDOCK_SUPPORTS_NO;
+      }
+    }
+    return CHIPDOCK_SUPPORTS_YES;
+  };
+  def.dtypes = {{0, dtypes}, {-1, std::move(dtypes)}};
+  return def;
+}
+
+}  // namespace
+
+KernelSpan matmul_kernels() {
+  using kit::kBfloat16, kit::kFloat16, kit::kFloat32, kit::kFloat64;
+  const std::vector<chipdock_dtype> float_like = {kFloat32, kFloat16, kBfloat16};
+  KernelSpan span;
+  span.push_back(define("MatMul", 1, "matmul_f32", make<MatMul<float>>, float_like));
+  span.push_back(define("MatMul", 1, "matmul_f64", make<MatMul<double>>, {kFloat64}));
+  span.push_back(define("MatMul", 9, "matmul_i32", make<IntegerMatMul<uint32_t>>,
+                        {kit::kInt32, kit::kUint32}));
+  span.push_back(define("MatMul", 9, "matmul_i64", make<IntegerMatMul<uint64_t>>,
+                        {kit::kInt64, kit::kUint64}));
+  span.push_back(define("Gemm", 7, "gemm_f32", make<Gemm<float>>, float_like));
+  span.push_back(define("Gemm", 7, "gemm_f64", make<Gemm<double>>, {kFloat64}));
+  span.push_back(
+      define("Gemm", 9, "gemm_i32", make<IntegerGemm<int32_t, uint32_t>>, {kit::kInt32}));
+  span.push_back(
+      define("Gemm", 9, "gemm_u32", make<IntegerGemm<uint32_t, uint32_t>>, {kit::kUint32}));
+  span.push_back(
+      define("Gemm", 9, "gemm_i64", make<IntegerGemm<int64_t, uint64_t>>, {kit::kInt64}));
+  span.push_back(
+      define("Gemm", 9, "gemm_u64", make<IntegerGemm<uint64_t, uint64_t>>, {kit::kUint64}));
+  return span;
+}
+
+}  // namespace chipdock::plugin::cpu

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU plugin's thread pool. It is internal to the plugin, so its source is compiled in here.
+#include <dirent.h>
+
+#include <set>
+#include <stdexcept>
+
+#include "../../plugins/cpu/thread_pool.cpp"
+#include "../../plugins/cpu/thread_pool.hpp"
+#include "check.hpp"
+
+namespace {
+
+using chipdock::plugin::cpu::ThreadPool;
+
+int thread_count() {
+  int count = 0;
+  DIR* folder = opendir("/proc/self/task");
+  while (const dirent* entry = readdir(folder)) count += entry->d_name[0] != '.' ? 1 : 0;
+  closedir(folder);
+  return count;
+}
+
+TEST(every_item_is_visited_once) {
+  ThreadPool pool(4);
+  for (const int64_t count : {1, 2, 3, 7, 64, 1000, 12345}) {
+    for (const int64_t grain : {1, 3, 100, 100000}) {
+      std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
+      pool.parallel_for(count, grain, 0, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) ++visits[static_cast<size_t>(i)];
+      });
+      bool once = true;
+      for (const auto& visit : visits) once = once && visit.load() == 1;
+      CHECK(once);
+    }
+  }
+}
+
+TEST(slices_hold_at_least_grain_items) {
+  ThreadPool pool(4);
+  std::atomic<int> small{0};
+  pool.parallel_for(1003, 100, 0, [&](int64_t begin, int64_t end) {
+    if (end - begin < 100) ++small;
+  });
+  CHECK_EQ(small.load(), 0);
+}
+
+TEST(nothing_to_do_calls_nothing) {
+  ThreadPool pool(2);
+  bool called = false;
+  pool.parallel_for(0, 1, 0, [&](int64_t, int64_t) { called = true; });
+  pool.parallel_for(-3, 1, 0, [&](int64_t, int64_t) { called = true; });
+  CHECK(!called);
+}
+
+TEST(threads_start_at_first_use_and_not_for_small_work) {
+  const int before = thread_count();
+  ThreadPool pool(3);
+  pool.parallel_for(10, 10, 0, [](int64_t, int64_t) {});
+  pool.parallel_for(1000, 1, 1, [](int64_t, int64_t) {});
+  CHECK_EQ(thread_count(), before);
+  pool.parallel_for(1000, 1, 0, [](int64_t, int64_t) {});
+  CHECK_EQ(thread_count(), before + 2);
+}
+
+TEST(max_threads_is_kept) {
+  ThreadPool pool(4);
+  std::mutex mutex;
+  std::set<std::thread::id> seen;
+  for (int i = 0; i < 50; ++i) {
+    std::set<std::thread::id> now;
+    pool.parallel_for(64, 1, 2, [&](int64_t, int64_t) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      now.insert(std::this_thread::get_id());
+    });
+    CHECK(now.size() <= 2);
+  }
+}
+
+TEST(the_first_exception_reaches_the_caller_and_the_pool_lives_on) {
+  ThreadPool pool(4);
+  for (int i = 0; i < 20; ++i) {
+    CHECK_THROWS(pool.parallel_for(100, 1, 0,
+                                   [](int64_t begin, int64_t end) {
+                                     if (begin <= 50 && 50 < end) throw std::runtime_error("50");
+                                   }),
+                 std::runtime_error);
+  }
+  std::atomic<int64_t> sum{0};
+  pool.parallel_for(100, 1, 0, [&](int64_t begin, int64_t end) { sum += end - begin; });
+  CHECK_EQ(sum.load(), 100);
+}
+
+TEST(a_nested_call_stays_on_its_thread) {
+  ThreadPool pool(4);
+  std::atomic<int> strayed{0};
+  pool.parallel_for(16, 1, 0, [&](int64_t, int64_t) {
+    const auto self = std::this_thread::get_id();
+    pool.parallel_for(100, 1, 0, [&](int64_t, int64_t) {
+      if (std::this_thread::get_id() != self) ++strayed;
+    });
+  });
+  CHECK_EQ(strayed.load(), 0);
+}
+
+TEST(several_callers_share_the_workers) {
+  ThreadPool pool(3);
+  std::atomic<int64_t> sum{0};
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 4; ++t) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) {
+        pool.parallel_for(97, 2, 0, [&](int64_t begin, int64_t end) { sum += end - begin; });
+      }
+    });
+  }
+  for (auto& caller : callers) caller.join();
+  CHECK_EQ(sum.load(), 4 * 100 * 97);
+}
+
+}  // namespace
