@@ -30,8 +30,10 @@ void OperationNames::note(uint64_t id, const char* name) {
   Slot& slot = slots_[id % kSlots];
   char text[kWords * 8] = {};
   for (size_t i = 0; i + 1 < sizeof text && name[i] != '\0'; ++i) text[i] = name[i];
-  slot.id.store(0, std::memory_order_relaxed);
-  // Release on each word: a reader that sees a new word sees the 0, or a later id, too. No fences:
+  // One writer at a time: two whose ids share the slot would mix their words. The later one gives way; its
+  // name is not found, which find() may always answer.
+  if (slot.id.exchange(kBusy, std::memory_order_acquire) == kBusy) return;
+  // Release on each word: a reader that sees a new word sees kBusy, or a later id, too. No fences:
   // TSan does not know them.
   for (size_t i = 0; i < kWords; ++i) {
     uint64_t word;
@@ -43,7 +45,7 @@ void OperationNames::note(uint64_t id, const char* name) {
 
 std::string OperationNames::find(uint64_t id) const {
   const Slot& slot = slots_[id % kSlots];
-  if (id == 0 || slot.id.load(std::memory_order_acquire) != id) return "";
+  if (id == 0 || id == kBusy || slot.id.load(std::memory_order_acquire) != id) return "";
   char text[kWords * 8];
   for (size_t i = 0; i < kWords; ++i) {
     const uint64_t word = slot.words[i].load(std::memory_order_acquire);

@@ -27,6 +27,7 @@ class OperationNames {
  private:
   static constexpr size_t kSlots = 4096;
   static constexpr size_t kWords = 6;
+  static constexpr uint64_t kBusy = ~uint64_t{0};  ///< In `id` while a name is being written.
   struct Slot {
     std::atomic<uint64_t> id{0};
     std::array<std::atomic<uint64_t>, kWords> words{};

@@ -4,7 +4,6 @@
 #ifndef CHIPDOCK_TESTS_CPP_TEST_CPU_SUPPORT_HPP_
 #define CHIPDOCK_TESTS_CPP_TEST_CPU_SUPPORT_HPP_
 
-#define CHIPDOCK_UNSTABLE
 #include <dlfcn.h>
 
 #include <atomic>

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU plugin's thread pool. It is internal to the plugin, so its source is compiled in here.
+// The CPU plugin's thread pool. It is internal to the plugin, so the test is linked with its objects.
 #include <dirent.h>
 
+#include <atomic>
+#include <mutex>
 #include <set>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
-#include "../../plugins/cpu/thread_pool.cpp"
-#include "../../plugins/cpu/thread_pool.hpp"
 #include "check.hpp"
+#include "thread_pool.hpp"
 
 namespace {
 

@@ -37,7 +37,7 @@ def test_not_there(tmp_path):
     refuses(tmp_path, "is a folder")
     (tmp_path / "secret.onnx").write_bytes(b"x")
     refuses("", "folder|cannot be read")
-    refuses("a\0b", "a.+b")
+    refuses("a\0b", "null")
 
 
 @pytest.mark.parametrize("bad", [None, 3, 2.5, object(), ["x"]], ids=lambda b: type(b).__name__)
@@ -269,7 +269,7 @@ def loaded():
     ("x", "match"),
     [(np.zeros((2, 8)), "input 'x' is float64, the model wants float32"),
      (np.zeros((2, 8), np.int32), "int32"), (np.zeros((2, 8), ">f4"), "input 'x'"),
-     (np.zeros((2, 7), np.float32), r"input 'x' has shape \[2, 7\], the model wants \[\?, 8\]"),
+     (np.zeros((2, 7), np.float32), r"input 'x' has shape \[2,7\], the model wants \[\?,8\]"),
      (np.zeros(8, np.float32), r"has shape \[8\]"), (np.zeros((1, 2, 8), np.float32), "has shape"),
      (np.float32(1), r"has shape \[\]"), ("text", "input 'x'"), (None, "input 'x'"),
      ([[1, 2], [3]], "input 'x'"), ({}, "input 'x'"), (np.array([["a"] * 8]), "input 'x'"),
@@ -290,8 +290,9 @@ def test_missing_and_unknown_names(loaded):
         loaded.run({"X": x})
     with pytest.raises(invalid, match=r"missing: \[\], unknown: \['z'\]"):
         loaded.run({"x": x, "z": x})
-    with pytest.raises((invalid, TypeError, AttributeError)):
-        loaded.run([x])
+    for bad in ([x], x, "x", None):
+        with pytest.raises(invalid, match="takes a mapping"):
+            loaded.run(bad)
 
 
 def test_shapes_that_do_not_fit_name_the_node():
@@ -321,7 +322,7 @@ def test_reshape_to_impossible_shapes():
     proto = model([node("Reshape", ["x", "s"], ["y"])], [value("x"), value("s", INT64, ["R"])], [value("y")])
     loaded = chipdock.load(proto)
     x = np.zeros(6, np.float32)
-    for shape in ([4], [-1, 4], [-1, -1], [-2, 3], [2**62, 2**62], [0, -1]):
+    for shape in ([4], [-1, 4], [-1, -1], [-2, 3], [2**62, 2**62]):
         with pytest.raises(invalid, match="Reshape"):
             loaded(x, np.int64(shape))
     assert loaded(x, np.int64([-1, 2])).shape == (3, 2)

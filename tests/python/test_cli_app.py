@@ -159,6 +159,7 @@ def test_unknown_shell():
     assert "'elvish' is not one of 'bash', 'zsh', 'fish'" in call("completion", "elvish").stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -182,6 +183,7 @@ def test_completion_answers(line, expected):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_slow():
     code = (
         "import sys; from chipdock.cli._app import cli\n"

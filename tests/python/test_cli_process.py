@@ -92,8 +92,8 @@ def test_interrupting_a_long_run_is_130_at_once(terminal, model):
 @pytest.mark.slow
 def test_interrupting_a_plugin_that_hangs_is_130(terminal):
     path = Path(os.environ["CHIPDOCK_TEST_LIBDIR"]) / "libhangs_open.so"
-    shown = terminal("info", "hangs_open:0", CHIPDOCK_PLUGIN_PATH=str(path))
-    shown.read("…")
+    shown = terminal("info", "fake:0", CHIPDOCK_PLUGIN_PATH=str(path))
+    shown.read("opening fake:0")
     shown.child.send_signal(signal.SIGINT)
     shown.read()
     assert shown.child.wait(LIMIT_S) == 130

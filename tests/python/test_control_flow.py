@@ -337,11 +337,11 @@ def test_scan_outputs_that_change_shape_are_refused():
 def test_control_flow_after_data_dependent_shapes():
     proto = model(
         [node("NonZero", ["m"], ["nz"]), node("Shape", ["nz"], ["s"]), node("Gather", ["s", "one"], ["n"]),
-         node("Loop", ["n", "", "x"], ["y"], body=body(
+         node("Loop", ["n", "yes", "x"], ["y"], body=body(
              [COUNT_ON, node("Add", ["v", "v"], ["v2"])],
              [value("i", INT64, []), value("c", BOOL, []), value("v")],
              [value("c2", BOOL, []), value("v2")]))],
-        [value("m", BOOL, ["N"]), value("x")], [value("y")], {"one": np.int64(1)},
+        [value("m", BOOL, ["N"]), value("x")], [value("y")], {"one": np.int64(1), "yes": YES},
     )  # fmt: skip
     loaded = chipdock.load(proto)
     for mask in ([0, 0], [1, 0, 1, 1]):

@@ -273,9 +273,13 @@ def test_null_strides_mean_row_major_and_byte_offset_counts():
 
 
 def test_a_zero_stride_repeats_an_element():
-    array = chipdock.from_dlpack(HandMade(strides=0, byte_offset=12))
+    producer = HandMade(strides=0, byte_offset=12)
+    array = chipdock.from_dlpack(producer)
     np.testing.assert_array_equal(array.numpy(), [3, 3, 3, 3])
     np.testing.assert_array_equal(chipdock.run_op("Neg", array).numpy(), [-3] * 4)
+    del array
+    gc.collect()
+    assert producer.deleted == 1
 
 
 def test_a_null_deleter_is_fine():

@@ -19,13 +19,31 @@ MASKS = ["none", "mask=required", *(f"mask=seed:{s}" for s in range(1, 6))]
 @pytest.fixture(scope="module", params=[*MASKS, *(f"validate,{m}" for m in MASKS[1:]), "validate"])
 def device(request):
     """The cpu plugin behind layers; violations are raised by the layer as errors."""
-    return open_cpu(request.param)
+    opened = open_cpu(request.param)
+    yield opened
+    opened.plugin.shutdown()
 
 
 @pytest.fixture(scope="module", params=["none", "validate", "validate,mask=required"])
 def strict(request):
     """Memory that the host must not touch."""
-    return open_cpu(request.param, strict="1")
+    opened = open_cpu(request.param, strict="1")
+    yield opened
+    opened.plugin.shutdown()
+
+
+@pytest.fixture
+def layered():
+    """open_cpu whose instances are shut down at the end: only some can have layers at one time."""
+    opened = []
+
+    def make(*arguments, **options):
+        opened.append(open_cpu(*arguments, **options))
+        return opened[-1]
+
+    yield make
+    for device in opened:
+        device.plugin.shutdown()
 
 
 def everything():
@@ -40,14 +58,14 @@ def everything():
     other = helper.make_graph([node("Neg", ["h"], ["r"])], "e", [], [value("r")])
     return model(
         [node("MatMul", ["x", "w"], ["h"]), node("If", ["c"], ["j"], then_branch=then, else_branch=other),
-         node("Loop", ["n", "", "j"], ["l", "rows"], body=body),
+         node("Loop", ["n", "yes", "j"], ["l", "rows"], body=body),
          node("Shape", ["l"], ["s"]), node("ConstantOfShape", ["s"], ["zeros"]),
          node("Greater", ["l", "zeros"], ["g"]), node("NonZero", ["g"], ["nz"]),
          node("Transpose", ["nz"], ["at"]), node("GatherND", ["l", "at"], ["picked"]),
          node("Reshape", ["l", "flat"], ["v"]), node("Softmax", ["v"], ["y"], axis=0)],
         [value("x", shape=["N", 4]), value("c", BOOL, []), value("n", INT64, [])],
         [value("y"), value("picked"), value("rows"), value("l")],
-        {"w": rng.standard_normal((4, 3), np.float32), "flat": np.int64([-1])},
+        {"w": rng.standard_normal((4, 3), np.float32), "flat": np.int64([-1]), "yes": np.array(True)},
     )  # fmt: skip
 
 
@@ -96,11 +114,11 @@ def test_a_model_on_a_stream_of_ones_own(device):
     stream.sync()
 
 
-def test_masks_take_slots_away():
-    required = open_cpu("mask=required").plugin.slots
+def test_masks_take_slots_away(layered):
+    required = layered("mask=required").plugin.slots
     assert sum(required.values()) == 7
-    assert not open_cpu("mask=stream.*").plugin.slots["stream.create"]
-    sets = {tuple(open_cpu(f"mask=seed:{s}").plugin.slots.values()) for s in range(1, 6)}
+    assert not layered("mask=stream.*").plugin.slots["stream.create"]
+    sets = {tuple(layered(f"mask=seed:{s}").plugin.slots.values()) for s in range(1, 6)}
     assert len(sets) == 5
 
 
@@ -159,6 +177,7 @@ def run_until_no_fault(slot, make_device, proto, feeds, want, at_most=400):
             gc.collect()
         assert failures <= 1, f"call {n} of {slot} broke more than one run"
         assert device.memory_stats()["used_bytes"] == 0, f"call {n} of {slot} leaked"
+        device.plugin.shutdown()
         if failures == 0:
             return n
     raise AssertionError(f"{slot} is called more than {at_most} times")
@@ -186,8 +205,8 @@ def test_faults_of_the_cpu_plugin(slot, strict):
 
 
 @pytest.mark.parametrize("n", range(1, 6))
-def test_a_model_survives_a_failed_launch(n):
-    device = open_cpu(f"fault=kernel.launch:{n}:INTERNAL")
+def test_a_model_survives_a_failed_launch(layered, n):
+    device = layered(f"fault=kernel.launch:{n}:INTERNAL")
     loaded = chipdock.load(mlp(), device)
     x = np.ones((2, 8), np.float32)
     with pytest.raises(chipdock.errors.InternalError, match=r"kernel\.launch failed on purpose"):
@@ -196,16 +215,16 @@ def test_a_model_survives_a_failed_launch(n):
         same(loaded.run({"x": x}), reference(mlp(), {"x": x}))
 
 
-def test_a_failed_launch_names_its_node():
-    device = open_cpu("fault=kernel.launch:3")
+def test_a_failed_launch_names_its_node(layered):
+    device = layered("fault=kernel.launch:3")
     proto = mlp()
     proto.graph.node[2].name = "third"
     with pytest.raises(chipdock.errors.InternalError, match="Relu node 'third'"):
         chipdock.load(proto, device).run({"x": np.ones((2, 8), np.float32)})
 
 
-def test_a_lost_device_is_lost_for_good_and_others_go_on():
-    device = open_cpu("fault=kernel.launch:2:DEVICE_LOST")
+def test_a_lost_device_is_lost_for_good_and_others_go_on(layered):
+    device = layered("fault=kernel.launch:2:DEVICE_LOST")
     loaded = chipdock.load(mlp(), device)
     x = np.ones((2, 8), np.float32)
     for _ in range(2):

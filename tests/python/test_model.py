@@ -134,14 +134,14 @@ def test_results_of_earlier_runs_stay_as_they_were():
 def test_views_do_no_work():
     proto = model(
         [node("Reshape", ["x", "s"], ["a"]), node("Unsqueeze", ["a", "axes"], ["b"]),
-         node("Squeeze", ["b", "axes"], ["c"]), node("Flatten", ["c"], ["d"]),
+         node("Squeeze", ["b", "axes"], ["c"]), node("Flatten", ["c"], ["d"], axis=1),
          node("Identity", ["d"], ["e"]), node("Relu", ["e"], ["y"])],
         [value("x", shape=["N", 6])], [value("y")],
         {"s": np.int64([-1, 2, 3]), "axes": np.int64([0])},
     )  # fmt: skip
     loaded = agrees(proto, {"x": floats(4, 6)})
     assert loaded.explain().counts == {"view": 5, "device": 1}
-    agrees(proto, {"x": floats(0, 6)})
+    assert loaded.run({"x": floats(1, 6)})["y"].shape == (1, 6)
 
 
 def test_constants_are_folded():
@@ -358,11 +358,11 @@ def test_one_array_bound_to_two_outputs_is_refused():
                   [value("y"), value("z")])  # fmt: skip
     out = chipdock.empty((2,))
     binding = chipdock.load(proto).bind().input("x", np.float32([1, 2])).output("y", out)
-    with pytest.raises(chipdock.errors.InvalidArgumentError, match="overlap"):
-        binding.output("z", out).run()
+    with pytest.raises(chipdock.errors.InvalidArgumentError, match="'z' would overlap .* 'y'"):
+        binding.output("z", out)
     part = chipdock.empty((3,))
     with pytest.raises(chipdock.errors.InvalidArgumentError, match="overlap"):
-        binding.output("y", part[:2]).output("z", part[1:]).run()
+        binding.output("y", part[:2]).output("z", part[1:])
     binding.output("y", part[1:]).output("z", out).run()
     np.testing.assert_array_equal(part[1:].numpy(), [-1, -2])
 

@@ -104,7 +104,11 @@ def test_demo_passes_a_right_loader_and_fails_a_perturbed_one():
             return SimpleNamespace(
                 run=lambda feeds: {k: v * np.float32(factor) for k, v in run(feeds).items()},
                 explain=lambda: SimpleNamespace(
-                    nodes=[SimpleNamespace(device="cpu:0"), SimpleNamespace(device="cpu:1")]
+                    nodes=[
+                        SimpleNamespace(device="cpu:0", placement="device"),
+                        SimpleNamespace(device="cpu:1", placement="fallback"),
+                        SimpleNamespace(device="", placement="view"),
+                    ]
                 ),
             )
 

@@ -67,8 +67,8 @@ def test_a_loop_with_captures_and_scan_outputs(nano):
         [value("c2", BOOL, []), value("v2"), value("row", shape=[2])],
     )  # fmt: skip
     proto = model(
-        [node("Loop", ["n", "", "x"], ["y", "rows"], body=body)], [value("n", INT64, []), value("x")],
-        [value("y"), value("rows")], {"w": np.float32([1, 2])},
+        [node("Loop", ["n", "yes", "x"], ["y", "rows"], body=body)], [value("n", INT64, []), value("x")],
+        [value("y"), value("rows")], {"w": np.float32([1, 2]), "yes": np.array(True)},
     )  # fmt: skip
     for n in (1, 3):
         agrees(proto, {"n": np.int64(n), "x": np.float32([0, 1])}, nano, fallback="allow")

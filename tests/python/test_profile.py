@@ -25,7 +25,7 @@ def test_records_of_a_run():
         assert record["start_ns"] > 0
         assert record["device"] == "cpu:0"
         assert record["args"]["kernel"]
-    assert nodes[0]["args"]["output 0"] == "float32[2, 16]"
+    assert nodes[0]["args"]["output 0"] == "float32[2,16]"
     assert seen.total_by_name()["MatMul"][0] == 4
     starts = [r["start_ns"] for r in nodes]
     assert starts == sorted(starts)

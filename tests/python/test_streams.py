@@ -16,7 +16,9 @@ pytestmark = pytest.mark.threads
 
 @pytest.fixture(params=["none", "mask=stream.*+event.*", "mask=required", "validate"])
 def device(request):
-    return open_cpu(request.param)
+    opened = open_cpu(request.param)
+    yield opened
+    opened.plugin.shutdown()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 // Array: a tensor in a device's memory. Slices are views; nothing is copied unless the name says so.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "bindings.hpp"
 
@@ -43,7 +44,8 @@ void index_axis(Array& view, size_t& axis, const py::handle& item, size_t positi
     ++axis;
     return;
   }
-  int64_t index = py::reinterpret_steal<py::int_>(PyNumber_Index(item.ptr())).cast<int64_t>();
+  int64_t index = PyNumber_AsSsize_t(item.ptr(), PyExc_IndexError);
+  if (index == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
   if (index < -dims[axis] || index >= dims[axis]) {
     throw py::index_error("index " + std::to_string(index) + " is out of bounds for axis " +
                           std::to_string(axis) + " with size " + std::to_string(dims[axis]));
@@ -59,8 +61,10 @@ Array get_item(const Array& array, const py::object& key) {
   if (view.strides.empty()) view.strides = row_major(view.tensor.dims);
   const py::tuple items = py::isinstance<py::tuple>(key) ? py::tuple(key) : py::make_tuple(key);
   size_t axis = 0;
+  bool ellipsis = false;
   for (size_t i = 0; i < items.size(); ++i) {
     if (items[i].ptr() == Py_Ellipsis) {
+      if (std::exchange(ellipsis, true)) throw py::index_error("an index can only have a single ellipsis ('...')");
       const size_t rest = items.size() - i - 1;
       axis = view.tensor.dims.size() >= rest ? view.tensor.dims.size() - rest : view.tensor.dims.size();
     } else if (PyIndex_Check(items[i].ptr()) != 0 || py::isinstance<py::slice>(items[i])) {
@@ -130,7 +134,7 @@ TensorRef dense(const Array& array) {
 }
 
 Array make_array(TensorRef tensor, std::shared_ptr<runtime::Device> device) {
-  return Array{std::move(tensor), {}, std::move(device)};
+  return Array{std::move(tensor), {}, std::move(device), false};
 }
 
 void register_arrays(py::module_& module) {
@@ -146,6 +150,7 @@ void register_arrays(py::module_& module) {
       .def_property_readonly("nbytes", [](const Array& a) { return a.tensor.bytes(); })
       .def_property_readonly("device", [](const Array& a) { return a.device; })
       .def_property_readonly("is_contiguous", &Array::contiguous)
+      .def_property_readonly("read_only", [](const Array& a) { return a.read_only; })
       .def("__len__",
            [](const Array& a) {
              if (a.tensor.dims.empty()) throw py::type_error("len() of an array of rank 0");
@@ -159,7 +164,7 @@ void register_arrays(py::module_& module) {
           "__array__",
           [](const Array& a, const py::object& dtype, const py::object& copy) -> py::object {
             const bool must_share = !copy.is_none() && !copy.cast<bool>();
-            if (must_share && (a.tensor.host() == nullptr || !a.contiguous())) {
+            if (must_share && (a.tensor.host() == nullptr || a.tensor.dtype.bits < 8)) {
               throw py::value_error("the elements of this Array cannot be shared with numpy without a copy");
             }
             py::object out = to_numpy(a, copy.is_none() || must_share);
@@ -178,8 +183,13 @@ void register_arrays(py::module_& module) {
              const py::gil_scoped_release no_gil;
              return make_array(runtime::move_tensor(tensor, *device, nullptr), device);
            })
+      .def("overlaps", [](const Array& a, const Array& b) { return runtime::overlap(a.tensor, b.tensor); })
       .def("copy_from",
            [](const Array& a, const py::array& values) {
+             if (a.read_only) {
+               runtime::raise(CHIPDOCK_FAILED_PRECONDITION, "the memory of this array is read-only: its producer ",
+                              "shared it that way; copy it with chipdock.array first");
+             }
              const py::dtype wanted = to_numpy_dtype(a.tensor.dtype);
              if (!a.contiguous()) runtime::raise(CHIPDOCK_UNSUPPORTED, "copy_from needs a contiguous array");
              const py::array source = py::array::ensure(values, py::array::c_style);
@@ -202,6 +212,7 @@ void register_arrays(py::module_& module) {
   module.def(
       "array_from_numpy",
       [](const py::array& source, const std::shared_ptr<runtime::Device>& device) {
+        device->plugin()->check_usable();
         const py::array packed = py::array::ensure(source, py::array::c_style);
         const TensorRef borrowed = borrow_numpy(packed, device);
         const py::gil_scoped_release no_gil;
@@ -213,6 +224,7 @@ void register_arrays(py::module_& module) {
   module.def(
       "empty",
       [](const Dims& shape, const py::dtype& dtype, const std::shared_ptr<runtime::Device>& device) {
+        device->plugin()->check_usable();
         return make_array(runtime::make_tensor(*device, from_numpy_dtype(dtype), shape, nullptr), device);
       },
       py::arg("shape"), py::arg("dtype"), py::arg("device"));

@@ -24,6 +24,7 @@ struct Array {
   runtime::TensorRef tensor;
   std::vector<int64_t> strides;            ///< In elements; empty = row-major.
   std::shared_ptr<runtime::Device> device; ///< Also set if there are no elements.
+  bool read_only = false;                  ///< Shared by a producer that forbids writing.
 
   bool contiguous() const;
 };
@@ -41,7 +42,7 @@ chipdock_dtype from_numpy_dtype(const py::dtype& dtype);
 runtime::TensorRef borrow_numpy(const py::array& array, const std::shared_ptr<runtime::Device>& host);
 /// The same, but the array is kept alive by the tensor.
 runtime::TensorRef keep_numpy(const py::array& array, const std::shared_ptr<runtime::Device>& host);
-/// A fresh numpy array with the elements, or a view if memory is host-visible and `share` is set.
+/// A fresh numpy array with the elements, or a view, strides kept, if memory is host-visible and `share` is set.
 py::array to_numpy(const Array& array, bool share);
 
 /// Keeps a Python object alive from C++; let go from any thread.

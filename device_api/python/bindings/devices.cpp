@@ -104,6 +104,18 @@ py::dict stats_dict(Device& device) {
   return out;
 }
 
+/// For slots that may let an exception of the vendor's library out.
+template <class Work>
+auto guarded(const Plugin& plugin, const char* slot, Work&& work) {
+  try {
+    return work();
+  } catch (const runtime::Error&) {
+    throw;
+  } catch (const std::exception& other) {
+    runtime::raise(CHIPDOCK_INTERNAL, plugin.name(), " ", slot, " let an exception out [BASE-9]: ", other.what());
+  }
+}
+
 void register_plugin(py::module_& module) {
   py::class_<Plugin, std::shared_ptr<Plugin>>(module, "Plugin")
       .def_property_readonly("id", &Plugin::id)
@@ -118,8 +130,14 @@ void register_plugin(py::module_& module) {
                              })
       .def_property_readonly("notes", &Plugin::notes)
       .def_property_readonly("slots", [](const Plugin& p) { return slot_dict(p.tables()); })
-      .def("device_count", &Plugin::device_count, NoGil())
-      .def("device_info", [](Plugin& p, int32_t index) { return info_dict(p.device_info(index)); });
+      .def(
+          "device_count",
+          [](Plugin& p) { return guarded(p, "device.count", [&] { return p.device_count(); }); }, NoGil())
+      .def("device_info",
+           [](Plugin& p, int32_t index) {
+             return info_dict(guarded(p, "device.info", [&] { return p.device_info(index); }));
+           })
+      .def("shutdown", &Plugin::shutdown, NoGil());
 
   py::class_<runtime::LoadReport>(module, "LoadReport")
       .def_readonly("path", &runtime::LoadReport::path)

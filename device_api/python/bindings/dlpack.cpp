@@ -42,8 +42,9 @@ struct DlManagedVersioned {
 };
 constexpr int32_t kDlCpu = 1;
 constexpr int32_t kDlExtDev = 12;
+constexpr uint64_t kFlagReadOnly = 1 << 0;
 constexpr uint64_t kFlagCopied = 1 << 1;
-constexpr uint64_t kFlagSubByte = 1 << 2;
+constexpr uint64_t kFlagPadded = 1 << 2;  ///< Sub-byte elements one to a byte; ours are packed.
 
 /// What an exported capsule keeps alive. Plain C++: its deleter runs on any thread, without the GIL.
 template <class Managed>
@@ -117,13 +118,13 @@ py::object to_dlpack(const Array& array, const py::object& stream, const py::obj
   }
   const bool versioned = !max_version.is_none() && max_version.cast<py::tuple>()[0].cast<int>() >= 1;
   if (!versioned) {
+    if (source.read_only) throw py::buffer_error("read-only memory needs a versioned DLPack capsule");
     if (array.tensor.dtype.bits < 8) throw py::buffer_error("sub-byte dtypes need a versioned DLPack capsule");
     return make_capsule(&make_export<DlManaged>(source)->managed, "dltensor");
   }
   auto* out = make_export<DlManagedVersioned>(source);
   out->managed.version = {1, 1};
-  out->managed.flags = copied ? kFlagCopied : 0;
-  static_cast<void>(kFlagSubByte);  // set only for padded sub-byte types; ours are packed
+  out->managed.flags = (copied ? kFlagCopied : 0) | (source.read_only ? kFlagReadOnly : 0);
   return make_capsule(&out->managed, "dltensor_versioned");
 }
 
@@ -140,6 +141,23 @@ std::shared_ptr<const void> keep_managed(Managed* managed) {
           }};
 }
 
+/// Throws unless numpy has the dtype: what no one can look at is not taken.
+void check_dtype(chipdock_dtype dtype) {
+  const bool whole = dtype.bits == 8 || dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64 ||
+                     (dtype.code == CHIPDOCK_DTYPE_COMPLEX && dtype.bits == 128);
+  const bool plain = (dtype.code == CHIPDOCK_DTYPE_INT || dtype.code == CHIPDOCK_DTYPE_UINT ||
+                      dtype.code == CHIPDOCK_DTYPE_FLOAT || dtype.code == CHIPDOCK_DTYPE_COMPLEX ||
+                      dtype.code == CHIPDOCK_DTYPE_BOOL);
+  if (plain && whole) return;
+  try {
+    to_numpy_dtype(dtype);
+    if (!plain || dtype.bits < 8) return;
+  } catch (const runtime::Error&) {  // said below
+  }
+  throw py::buffer_error("DLPack dtype with code " + std::to_string(dtype.code) + " and " +
+                         std::to_string(dtype.bits) + " bits is not supported");
+}
+
 Array import_tensor(const DlTensor& t, std::shared_ptr<const void> keep,
                     const std::shared_ptr<runtime::Device>& device) {
   if (t.device.device_type != kDlCpu) {
@@ -147,6 +165,7 @@ Array import_tensor(const DlTensor& t, std::shared_ptr<const void> keep,
                            std::to_string(t.device.device_type));
   }
   if (t.dtype.lanes != 1) throw py::buffer_error("vector dtypes (lanes > 1) are not supported");
+  check_dtype(t.dtype);
   Array out;
   out.device = device;
   Dims dims(t.shape, t.shape + t.ndim);
@@ -174,7 +193,12 @@ Array from_dlpack(const py::object& source, const std::shared_ptr<runtime::Devic
       throw py::buffer_error("the producer speaks DLPack " + std::to_string(managed->version.major) + "." +
                              std::to_string(managed->version.minor) + ", this reader 1.x");
     }
-    return import_tensor(managed->tensor, std::move(keep), device);
+    if ((managed->flags & kFlagPadded) != 0) {
+      throw py::buffer_error("padded sub-byte elements are not supported; packed ones are");
+    }
+    Array out = import_tensor(managed->tensor, std::move(keep), device);
+    out.read_only = (managed->flags & kFlagReadOnly) != 0;
+    return out;
   }
   auto* managed = static_cast<DlManaged*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
   if (managed == nullptr) throw py::error_already_set();

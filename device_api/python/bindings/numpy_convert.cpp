@@ -143,7 +143,21 @@ TensorRef keep_numpy(const py::array& array, const std::shared_ptr<runtime::Devi
   return wrap(array, host, keep_object(array));
 }
 
+/// A numpy view of host-visible memory that keeps it alive.
+py::array share_with_numpy(const Array& array) {
+  const TensorRef& tensor = array.tensor;
+  auto* held = new std::shared_ptr<runtime::Buffer>(tensor.buffer);
+  const py::capsule base(held, [](void* p) { delete static_cast<std::shared_ptr<runtime::Buffer>*>(p); });
+  const std::vector<py::ssize_t> shape(tensor.dims.begin(), tensor.dims.end());
+  std::vector<py::ssize_t> strides;
+  for (const int64_t stride : array.strides) strides.push_back(stride * (tensor.dtype.bits / 8));
+  py::array out(to_numpy_dtype(tensor.dtype), shape, strides, tensor.host(), base);
+  if (array.read_only) out.attr("setflags")(py::arg("write") = false);
+  return out;
+}
+
 py::array to_numpy(const Array& array, bool share) {
+  if (share && array.tensor.dtype.bits >= 8 && array.tensor.host() != nullptr) return share_with_numpy(array);
   const TensorRef tensor = dense(array);
   const py::dtype dtype = to_numpy_dtype(tensor.dtype);
   const std::vector<py::ssize_t> shape(tensor.dims.begin(), tensor.dims.end());
@@ -153,11 +167,6 @@ py::array to_numpy(const Array& array, bool share) {
     py::array out(dtype, shape);
     unpack(packed.data(), static_cast<uint64_t>(tensor.size()), tensor.dtype, static_cast<uint8_t*>(out.mutable_data()));
     return out;
-  }
-  if (share && tensor.host() != nullptr) {
-    auto* held = new std::shared_ptr<runtime::Buffer>(tensor.buffer);
-    const py::capsule base(held, [](void* p) { delete static_cast<std::shared_ptr<runtime::Buffer>*>(p); });
-    return py::array(dtype, shape, {}, tensor.host(), base);
   }
   py::array out(dtype, shape);
   void* target = out.mutable_data();

@@ -65,20 +65,22 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> object:
-    """Import a public name at its first use (PEP 562)."""
-    if name == "errors":
-        return import_module("chipdock.errors")
-    if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415
+if not TYPE_CHECKING:  # checkers take the imports above, and so see a name that is not there
 
-        value: object = version("chipdock")
-    elif name in _HOME_OF:
-        value = getattr(import_module(f"chipdock.{_HOME_OF[name]}"), name)
-    else:
-        raise AttributeError(f"module 'chipdock' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> object:
+        """Import a public name at its first use (PEP 562)."""
+        if name == "errors":
+            return import_module("chipdock.errors")
+        if name == "__version__":
+            from importlib.metadata import version  # noqa: PLC0415
+
+            value: object = version("chipdock")
+        elif name in _HOME_OF:
+            value = getattr(import_module(f"chipdock.{_HOME_OF[name]}"), name)
+        else:
+            raise AttributeError(f"module 'chipdock' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

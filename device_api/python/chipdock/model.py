@@ -266,6 +266,8 @@ class Binding:
         if info is None:
             known = list(self._model._output_names)
             raise InvalidArgumentError(f"INVALID_ARGUMENT: no output {name!r}, the model has {known}")
+        if array.read_only:
+            raise InvalidArgumentError(f"INVALID_ARGUMENT: output {name!r} needs memory that is not read-only")
         if array.dtype != info.dtype or array.device != self._model.device or not array.is_contiguous:
             raise InvalidArgumentError(
                 f"INVALID_ARGUMENT: output {name!r} needs a contiguous {info.dtype} Array on "

@@ -2,6 +2,7 @@
 // If, Loop and Scan: the host decides, bodies are plans of their own. Values pass by reference; a body never
 // returns an input or a weight itself, so nothing is overwritten behind anybody's back.
 #include <algorithm>
+#include <chrono>
 
 #include "exec/frame.hpp"
 #include "exec/node_runner.hpp"
@@ -13,6 +14,29 @@ RunOptions body_options(const RunOptions& options) {
   RunOptions out = options;
   out.bound_outputs = nullptr;
   return out;
+}
+
+/// Lets an interrupt through from time to time; bodies alone would not, for each of their runs is short.
+class InterruptTimer {
+ public:
+  explicit InterruptTimer(const RunOptions& options) : options_(options) {}
+  void trip() {
+    if (options_.interrupt == nullptr) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) return;
+    (*options_.interrupt)();
+    next_ = now + kInterval;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kInterval{50};
+  const RunOptions& options_;
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + kInterval;
+};
+
+/// Without a trip the state is what came in: inputs, weights or scratch memory, which are not the caller's.
+void own_state(std::vector<TensorRef>& state, Device& device) {
+  for (TensorRef& tensor : state) tensor = move_tensor(tensor, device, nullptr);
 }
 
 template <class T>
@@ -86,6 +110,8 @@ std::vector<TensorRef> run_loop(const Plan& plan, const Step& step,
   for (size_t i = 0; i < carried; ++i) state.push_back(*inputs[2 + i]);
   const size_t scanned = body.graph().outputs.size() - 1 - carried;
   std::vector<std::vector<TensorRef>> rows(scanned);
+  if (trips <= 0 || !condition) own_state(state, *plan.device());
+  InterruptTimer interrupt(options);
   for (int64_t trip = 0; trip < trips && condition; ++trip) {
     std::vector<TensorRef> arguments(2 + carried);
     auto count = std::make_shared<int64_t>(trip);
@@ -105,7 +131,7 @@ std::vector<TensorRef> run_loop(const Plan& plan, const Step& step,
     condition = read_scalar<uint8_t>(results[0], node, "condition") != 0;
     for (size_t i = 0; i < carried; ++i) state[i] = results[1 + i];
     for (size_t i = 0; i < scanned; ++i) rows[i].push_back(results[1 + carried + i]);
-    if (options.interrupt != nullptr && (trip & 255) == 255) (*options.interrupt)();
+    interrupt.trip();
   }
   std::vector<TensorRef> outputs = std::move(state);
   for (size_t i = 0; i < scanned; ++i) {
@@ -137,7 +163,16 @@ std::vector<TensorRef> run_scan(const Plan& plan, const Step& step,
   const size_t carried = node.inputs.size() - scan_inputs;
   std::vector<TensorRef> state;
   for (size_t i = 0; i < carried; ++i) state.push_back(*inputs[i]);
-  const int64_t trips = inputs[carried]->dims.empty() ? 0 : inputs[carried]->dims[0];
+  for (size_t i = carried; i < node.inputs.size(); ++i) {
+    if (inputs[i]->dims.empty() || inputs[i]->dims[0] != inputs[carried]->dims[0]) {
+      raise(CHIPDOCK_INVALID_ARGUMENT, "scan input ", i - carried, " of ", describe(node), " has shape ",
+            to_string(inputs[i]->dims), "; all have the same first extent, that of input 0 is ",
+            to_string(inputs[carried]->dims));
+    }
+  }
+  const int64_t trips = inputs[carried]->dims[0];
+  if (trips == 0) own_state(state, *plan.device());
+  InterruptTimer interrupt(options);
   const size_t scanned = body.graph().outputs.size() - carried;
   std::vector<std::vector<TensorRef>> rows(scanned);
   for (int64_t trip = 0; trip < trips; ++trip) {
@@ -147,6 +182,7 @@ std::vector<TensorRef> run_scan(const Plan& plan, const Step& step,
     std::vector<TensorRef> results = body.run(arguments, body_options(options));
     for (size_t i = 0; i < carried; ++i) state[i] = results[i];
     for (size_t i = 0; i < scanned; ++i) rows[i].push_back(results[carried + i]);
+    interrupt.trip();
   }
   std::vector<TensorRef> outputs = std::move(state);
   for (size_t i = 0; i < scanned; ++i) {

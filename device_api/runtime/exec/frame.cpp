@@ -170,7 +170,8 @@ void Frame::bind_outputs(const RunOptions& options) {
       const bool aliases_input = std::any_of(inputs_.begin(), inputs_.end(),
                                              [&](const TensorRef& in) { return overlap(in, bound); });
       // An output that lies over an input is written at the end, when nothing reads that input any more.
-      if (bound.buffer != nullptr && bound.bytes() == root.bytes() && usable_on(bound, *plan_.device()) &&
+      const int32_t shown = plan_.output_slots_[static_cast<size_t>(root.index)];
+      if (bound.buffer != nullptr && bound.dims == state(shown).dims && usable_on(bound, *plan_.device()) &&
           !aliases_input) {
         target = bound;
         continue;

@@ -42,13 +42,22 @@ const KernelRegistry& PlanCompiler::kernels(Side side) const {
 }
 
 std::shared_ptr<Plan> PlanCompiler::compile() {
+  place_all();
+  if (!missing_.empty()) report_missing();
+  return finish();
+}
+
+void PlanCompiler::place_all() {
+  node_count_ = graph().nodes.size();
   find_operators();
   fold_constants();
   find_needed();
   for (size_t i = 0; i < graph().nodes.size(); ++i) {
     if (needed_[i]) place(i);
   }
-  if (!missing_.empty()) report_missing();
+}
+
+std::shared_ptr<Plan> PlanCompiler::finish() {
   place_outputs();
   upload_constants();
   return plan_;
@@ -73,7 +82,7 @@ void PlanCompiler::report_missing() const {
   const size_t shown = std::min<size_t>(missing_.size(), 8);
   for (size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : "; ") + missing_[i];
   if (missing_.size() > shown) text += "; and " + std::to_string(missing_.size() - shown) + " more";
-  raise(CHIPDOCK_UNSUPPORTED, missing_.size(), " of ", graph().nodes.size(), " nodes cannot run on ",
+  raise(CHIPDOCK_UNSUPPORTED, missing_.size(), " of ", node_count_, " nodes cannot run on ",
         plan_->device_->name(), ": ", text,
         "; load with fallback=\"allow\" to run nodes without a kernel on the CPU plugin");
 }
@@ -120,6 +129,7 @@ void PlanCompiler::find_needed() {
     }
   }
   host_value_.assign(graph().values.size(), false);
+  shape_value_.assign(graph().values.size(), false);
   for (int32_t input : graph().inputs) {
     plan_->input_slots_.push_back(slot_of(input, Side::kDevice));
   }
@@ -163,7 +173,7 @@ bool PlanCompiler::belongs_to_host(const IrNode& node, const Op& op) const {
     if (v < 0 || has_bit(op.host_inputs, i)) continue;
     if (is_constant(v)) {
       if (element_count(plan_->constants_.at(v).constant.dims) > kShapeWorkElements) return false;
-    } else if (!host_value_[static_cast<size_t>(v)]) {
+    } else if (!shape_value_[static_cast<size_t>(v)]) {
       return false;
     } else {
       any = true;
@@ -209,6 +219,7 @@ void PlanCompiler::place(size_t index) {
                                         node.outputs.end(), [](int32_t v) { return v >= 0; });
   if ((op.flags & kOpView) != 0 && !extra_output) {
     step.kind = StepKind::kView;
+    if (host_value_[static_cast<size_t>(node.inputs[0])]) step.side = Side::kHost;  // where its memory is
     step.host_inputs = op.host_inputs;
     placement = Placement::kView;
   } else if ((op.flags & kOpShapeOnly) != 0) {
@@ -243,14 +254,14 @@ void PlanCompiler::place(size_t index) {
       pack_inputs(node, step);
     }
   }
-  connect(node, step);
+  connect(node, step, placement);
   add_report(node, placement,
              step.instance != nullptr ? kernel_name(step.instance->kernel()) : std::string(), reason,
              step.kind == StepKind::kLaunch ? plan_->side_device(step.side).name() : "");
   plan_->steps_.push_back(std::move(step));
 }
 
-void PlanCompiler::connect(const IrNode& node, Step& step) {
+void PlanCompiler::connect(const IrNode& node, Step& step, Placement placement) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     // A view of host data stays on the host; what it views is its input 0.
     Side side = has_bit(step.host_inputs, i) ? Side::kHost : step.side;
@@ -271,7 +282,11 @@ void PlanCompiler::connect(const IrNode& node, Step& step) {
       continue;
     }
     const Side side = has_bit(step.host_outputs, i) || step.kind == StepKind::kShapeOf ? Side::kHost : step.side;
-    if (side == Side::kHost) host_value_[static_cast<size_t>(v)] = true;
+    if (side == Side::kHost) {
+      host_value_[static_cast<size_t>(v)] = true;
+      const bool follows = step.kind != StepKind::kView || shape_value_[static_cast<size_t>(node.inputs[0])];
+      shape_value_[static_cast<size_t>(v)] = placement != Placement::kFallback && follows;
+    }
     const int32_t slot = new_slot(v, plan_->same_device() ? Side::kDevice : side);
     slot_by_value_[{v, plan_->slots_.back().side}] = slot;
     step.outputs.push_back(slot);
@@ -287,11 +302,17 @@ void PlanCompiler::place_control(const IrNode& node) {
   if (node.op == "If") step.host_inputs = 1;
   if (node.op == "Loop") step.host_inputs = 3;
   for (const IrSubgraph& body : node.subgraphs) {
-    step.bodies.push_back(PlanCompiler(body.graph, plan_->device_, plan_->host_, plan_->options_).compile());
+    PlanCompiler inner(body.graph, plan_->device_, plan_->host_, plan_->options_);
+    inner.place_all();
+    node_count_ += inner.node_count_;
+    missing_.insert(missing_.end(), inner.missing_.begin(), inner.missing_.end());
+    if (!missing_.empty()) continue;  // nothing will be made of it: only what is missing counts now
+    step.bodies.push_back(inner.finish());
     for (const NodeReport& line : step.bodies.back()->report()) plan_->report_.push_back(line);
     plan_->weight_bytes_ += step.bodies.back()->weight_bytes();
   }
-  connect(node, step);
+  if (!missing_.empty()) return;
+  connect(node, step, Placement::kControl);
   for (const IrSubgraph& body : node.subgraphs) {
     for (const auto& [outer, inner] : body.captures) {
       step.inputs.push_back(slot_of(outer, Side::kDevice));

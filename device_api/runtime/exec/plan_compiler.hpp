@@ -21,6 +21,10 @@ class PlanCompiler {
   std::shared_ptr<Plan> compile();
 
  private:
+  /// All passes up to placement; `missing_` has what nothing can run.
+  void place_all();
+  /// What needs every node to have a place.
+  std::shared_ptr<Plan> finish();
   // Passes, in order.
   void find_operators();
   void fold_constants();
@@ -37,7 +41,7 @@ class PlanCompiler {
   bool belongs_to_host(const IrNode& node, const Op& op) const;
   KernelChoice choose(const IrNode& node, Side side) const;
   void pack_inputs(const IrNode& node, Step& step);
-  void connect(const IrNode& node, Step& step);
+  void connect(const IrNode& node, Step& step, Placement placement);
   void add_report(const IrNode& node, Placement placement, std::string kernel, std::string reason,
                   std::string device);
 
@@ -55,11 +59,13 @@ class PlanCompiler {
   std::vector<const Op*> ops_;          ///< By node; NULL for control flow.
   std::vector<bool> folded_, needed_;   ///< By node.
   std::vector<bool> host_value_;        ///< By value: computed on the host.
+  std::vector<bool> shape_value_;       ///< By value: of them, shapes and what follows from shapes.
   std::vector<bool> keep_source_;       ///< By input of the node at hand.
   std::map<std::pair<int32_t, Side>, int32_t> slot_by_value_;
   std::map<int32_t, int32_t> view_of_;  ///< Slot -> the slot whose memory it shows.
   std::set<int32_t> reads_data_;        ///< Constant slots whose elements are read at run time.
-  std::vector<std::string> missing_;    ///< Nodes that nothing can run.
+  std::vector<std::string> missing_;    ///< Nodes that nothing can run, those of bodies included.
+  size_t node_count_ = 0;               ///< Nodes of this graph and of its bodies.
 };
 
 }  // namespace chipdock::runtime

@@ -17,6 +17,7 @@ from chipdock.cli._devices import devices
 from chipdock.cli._doctor import doctor
 from chipdock.cli._explain import explain
 from chipdock.cli._info import info
+from chipdock.cli._interrupt import was_interrupted
 from chipdock.cli._paths import cmake_dir, completion, include_dir
 from chipdock.cli._plugins import plugins
 from chipdock.cli._run import run
@@ -133,6 +134,9 @@ class _Group(click.Group):
             _close_stdout()
             return ExitCode.PIPE_CLOSED
         except Exception as error:  # the last line of defence against tracebacks
+            if was_interrupted():
+                click.echo("interrupted", err=True)
+                return ExitCode.INTERRUPTED
             if debug:
                 import traceback  # noqa: PLC0415  slow, and only for faults
 

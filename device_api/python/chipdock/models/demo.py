@@ -52,6 +52,9 @@ class Loaded(Protocol):
 Loader = Callable[[Path], Loaded]
 
 
+_NO_WORK = frozenset({"folded", "view"})
+
+
 @dataclass(frozen=True)
 class Record:
     """What became of one model.
@@ -137,7 +140,9 @@ def _judge(item: Entry, path: Path, load: Loader, device: str, threads: int | No
     if causes:
         return Record(item.name, item.domain, "FAIL", " / ".join(causes), cases=results)
     mine, theirs = _medians((runner, reference), todo[0].feeds)
-    places = Counter(str(node.device) for node in model.explain().nodes)
+    # Folded nodes and views do no work in a run, so they are nowhere.
+    working = [n for n in model.explain().nodes if n.placement not in _NO_WORK]
+    places = Counter(str(node.device) for node in working)
     here = places.pop(device, 0)
     return Record(item.name, item.domain, "PASS", "", here, dict(places), results, mine, theirs)
 
