@@ -98,7 +98,7 @@ class BlockIndex {
   }
 
   std::array<uint64_t, kWords> words_{};
-  std::array<Block*, kWords * 64> heads_{};
+  std::array<Block*, size_t{kWords} * 64> heads_{};
 };
 
 }  // namespace chipdock::runtime

@@ -30,8 +30,8 @@ void OperationNames::note(uint64_t id, const char* name) {
   Slot& slot = slots_[id % kSlots];
   char text[kWords * 8] = {};
   for (size_t i = 0; i + 1 < sizeof text && name[i] != '\0'; ++i) text[i] = name[i];
-  // One writer at a time: two whose ids share the slot would mix their words. The later one gives way; its
-  // name is not found, which find() may always answer.
+  // One writer at a time: two whose ids share the slot would mix their words. The later one gives
+  // way; its name is not found, which find() may always answer.
   if (slot.id.exchange(kBusy, std::memory_order_acquire) == kBusy) return;
   // Release on each word: a reader that sees a new word sees kBusy, or a later id, too. No fences:
   // TSan does not know them.

@@ -17,7 +17,10 @@ class Error : public std::runtime_error {
  public:
   Error(chipdock_status code, const std::string& text, int64_t vendor_code = 0,
         int32_t scope = CHIPDOCK_SCOPE_CALL, uint64_t correlation_id = 0)
-      : std::runtime_error(text), code_(code), vendor_code_(vendor_code), scope_(scope),
+      : std::runtime_error(text),
+        code_(code),
+        vendor_code_(vendor_code),
+        scope_(scope),
         correlation_id_(correlation_id) {}
   chipdock_status code() const { return code_; }
   int64_t vendor_code() const { return vendor_code_; }

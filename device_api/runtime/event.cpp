@@ -66,9 +66,9 @@ void Event::record(Stream* stream) {
     capture_ = capture;
     capture_point_ = capture->point(*stream);
   } else if (handle_ == nullptr) {
-    state_ = point;
+    state_ = std::move(point);
   } else if (timing_ && device_->tables().event.elapsed == nullptr) {
-    state_ = point;
+    state_ = std::move(point);
     stamp(stream);
   }
 }

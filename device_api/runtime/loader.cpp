@@ -12,6 +12,7 @@
 
 #include "host_services.hpp"
 #include "layers/layers.hpp"
+#include "library_file.hpp"
 #include "negotiate.hpp"
 #include "plugin_list.hpp"
 #include "slot_rules.hpp"
@@ -31,6 +32,7 @@ Failures& failures() {
 }
 
 chipdock_plugin_query_fn open_library(const std::string& path) {
+  check_library_file(path);
   // RTLD_LOCAL: plugins must not see each other's symbols. Never closed: deleters run late.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -44,7 +46,8 @@ chipdock_plugin_query_fn open_library(const std::string& path) {
           CHIPDOCK_QUERY_SYMBOL, " [PLG-1]");
   }
   chipdock_plugin_query_fn query = nullptr;
-  std::memcpy(&query, &symbol, sizeof(query));
+  // The way that POSIX shows; a cast from an object to a function pointer is pedantically wrong.
+  std::memcpy(&query, &symbol, sizeof(query));  // NOLINT(bugprone-bitwise-pointer-cast)
   return query;
 }
 

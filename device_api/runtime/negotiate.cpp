@@ -131,7 +131,7 @@ class TableReader {
   TableReader(chipdock_plugin* plugin, const std::string& who, std::vector<std::string>& notes)
       : plugin_(plugin), who_(who), notes_(notes) {}
 
-  /// A table of major 0 may be dropped when versions do not meet; one of 1.x may not.
+  /// A table of major 0 is dropped when versions do not meet; one of 1.x may not be.
   template <class Table>
   void read(const char* name, uint16_t major, uint16_t minor, Table& out) {
     const std::string what = "plugin " + who_ + ": table " + name;
@@ -150,7 +150,9 @@ class TableReader {
       raise(CHIPDOCK_INTERNAL, what, ": get_table returned OK and a NULL table [BASE-8]");
     }
     Table table = copy_table<Table>(given, what);
-    if (table.header.major != major) {
+    // Any change of a 0.x table moves its minor, so both sides need the same one (ABI.md, section
+    // 1).
+    if (table.header.major != major || (major == 0 && table.header.minor != minor)) {
       mismatch(what, major, minor,
                version_text(CHIPDOCK_VERSION(table.header.major, table.header.minor)));
       return;

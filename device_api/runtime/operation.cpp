@@ -2,7 +2,6 @@
 // See operation.hpp.
 #include "operation.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <new>
@@ -274,7 +273,7 @@ void HostFunctionOperation::issue(Issue& issue) {
       if (issue.captured) {
         issue.keep.push_back(function_);
       } else {
-        context.release();
+        static_cast<void>(context.release());  // call_host_function frees it
       }
       return;
     }

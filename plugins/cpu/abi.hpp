@@ -14,6 +14,6 @@
 #include "chipdock/plugin_kit.hpp"
 
 /// Size of a struct when it was first published, told by its last field then. [BASE-4]
-#define CHIPDOCK_CPU_FIRST(type, field) (offsetof(type, field) + sizeof(((type*)nullptr)->field))
+#define CHIPDOCK_CPU_FIRST(type, field) (offsetof(type, field) + sizeof(decltype(type::field)))
 
 #endif  // CHIPDOCK_PLUGIN_CPU_ABI_HPP_

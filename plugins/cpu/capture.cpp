@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "abi.hpp"
 #include "graph.hpp"
 
 namespace chipdock::plugin::cpu {

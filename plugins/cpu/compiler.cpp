@@ -69,6 +69,7 @@ class TemporaryFolder {
 /// Runs a program with stdout and stderr in `log`; returns whether it ended with 0.
 bool run(const std::vector<std::string>& command, const std::string& log) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;

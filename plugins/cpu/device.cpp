@@ -4,13 +4,10 @@
 #include "device.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <memory>
-#include <sstream>
 #include <utility>
 
-#include "kernel_list.hpp"
 #include "profiler.hpp"
 
 namespace chipdock::plugin::cpu {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "device.hpp"
-#include "graph.hpp"
+#include "graph.hpp"  // IWYU pragma: keep, for the Capture of a stream
 
 namespace chipdock::plugin::cpu {
 namespace {

@@ -14,12 +14,12 @@ namespace {
 constexpr int64_t kDepth = 512;
 // Bytes of panels that one task keeps in the second-level cache while all its rows pass by. Several
 // panels side by side make every row of C a long run: short ones cost a page walk each.
-constexpr int64_t kGroupBytes = 256 * 1024;
+constexpr int64_t kGroupBytes = int64_t{256} * 1024;
 constexpr int64_t kMostPanels = 16;
 // Rows of A that one task multiplies with a panel.
 constexpr int64_t kChunkRows = 256;
 // Multiply-adds below which another thread costs more than it saves.
-constexpr int64_t kTaskWork = 64 * 1024;
+constexpr int64_t kTaskWork = int64_t{64} * 1024;
 
 template <class T>
 GemmRowBlocks row_blocks(int64_t m) {

@@ -40,9 +40,13 @@ struct Tensor {
   }
   uint64_t bytes() const { return kit::dtype_bytes(dtype, static_cast<uint64_t>(size())); }
   template <class T>
-  const T* as() const { return static_cast<const T*>(data); }
+  const T* as() const {
+    return static_cast<const T*>(data);
+  }
   template <class T>
-  T* mut() const { return static_cast<T*>(data); }
+  T* mut() const {
+    return static_cast<T*>(data);
+  }
 };
 
 /// One launch. Pointers are valid until run() returns.
@@ -52,9 +56,9 @@ class Context {
   uint32_t output_count = 0;
   const Tensor* const* inputs = nullptr;   ///< NULL entry: optional input not given.
   const Tensor* const* outputs = nullptr;  ///< NULL entry: output not wanted.
-  void* const* packed = nullptr;           ///< NULL, or a packed form per input (NULL if not packed).
-  int64_t* const* extents = nullptr;       ///< NULL, or where to write true extents per output. [KRN-13]
-  void* workspace = nullptr;               ///< 64-byte aligned, as many bytes as workspace() asked for.
+  void* const* packed = nullptr;      ///< NULL, or a packed form per input (NULL if not packed).
+  int64_t* const* extents = nullptr;  ///< NULL, or where to write true extents per output. [KRN-13]
+  void* workspace = nullptr;          ///< 64-byte aligned, as many bytes as workspace() asked for.
   ThreadPool* pool = nullptr;
   int max_threads = 0;
   uint64_t seed = 0;
@@ -78,7 +82,8 @@ class Context {
   }
 };
 
-/// One operator with its attributes. Immutable after construction; run() is called from many threads.
+/// One operator with its attributes. Immutable after construction; run() is called from many
+/// threads.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -107,11 +112,11 @@ struct KernelDef {
   std::unique_ptr<Kernel> (*create)(const kit::NodeView& node) = nullptr;
   std::vector<DtypeRule> dtypes = {};
   const char* domain = "";
-  const char* name = nullptr;                                        ///< NULL: the operator's name.
-  int32_t (*supports)(const kit::NodeView& node) = nullptr;          ///< NULL: YES.
-  double (*score)(const kit::NodeView& node) = nullptr;              ///< NULL: 0.
-  uint64_t host_inputs = 0;                                          ///< Beyond the operator's own.
-  std::vector<std::pair<uint32_t, uint32_t>> aliases = {};           ///< (input, output) in place.
+  const char* name = nullptr;                                ///< NULL: the operator's name.
+  int32_t (*supports)(const kit::NodeView& node) = nullptr;  ///< NULL: YES.
+  double (*score)(const kit::NodeView& node) = nullptr;      ///< NULL: 0.
+  uint64_t host_inputs = 0;                                  ///< Beyond the operator's own.
+  std::vector<std::pair<uint32_t, uint32_t>> aliases = {};   ///< (input, output) in place.
   uint32_t flags = CHIPDOCK_KERNEL_CAPTURABLE | CHIPDOCK_KERNEL_DETERMINISTIC;
 };
 

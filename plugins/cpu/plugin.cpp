@@ -11,7 +11,6 @@
 namespace chipdock::plugin::cpu {
 namespace {
 
-constexpr char kVersion[] = "0.1.0";  // With the version of CMakeLists.txt and pyproject.toml.
 constexpr uint8_t kUuid[16] = {0x6f, 0x0b, 0x1c, 0x52, 0x8e, 0x3d, 0x4a, 0x77,
                                0x9c, 0x21, 0x5d, 0x40, 0xc4, 0xe9, 0x13, 0xa8};
 
@@ -70,7 +69,7 @@ Instance::Instance(const chipdock_host* host_, const Settings& settings_, Machin
   plugin.abi_version = CHIPDOCK_ABI_VERSION;
   plugin.id = "chipdock.cpu";
   plugin.name = "cpu";
-  plugin.version = kVersion;
+  plugin.version = CHIPDOCK_CPU_VERSION;  // CMake's, which reads pyproject.toml
   std::memcpy(plugin.uuid, kUuid, sizeof(kUuid));
   plugin.get_table = get_table;
   plugin.shutdown = shutdown;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU plugin's own threads for work inside a kernel. No OpenMP: sanitizers see every hand-over, and
-// a busy neighbour costs one slow slice and not a barrier of the whole team.
+// The CPU plugin's own threads for work inside a kernel. No OpenMP: sanitizers see every hand-over,
+// and a busy neighbour costs one slow slice and not a barrier of the whole team.
 #ifndef CHIPDOCK_PLUGIN_CPU_THREAD_POOL_HPP_
 #define CHIPDOCK_PLUGIN_CPU_THREAD_POOL_HPP_
 
@@ -24,8 +24,8 @@ class RangeFunction {
   void (*call_)(const void*, int64_t, int64_t);
 };
 
-/// Fixed set of workers, started at first use. parallel_for may be called from many threads at once; the
-/// caller works too, so it makes progress even if all workers are taken.
+/// Fixed set of workers, started at first use. parallel_for may be called from many threads at
+/// once; the caller works too, so it makes progress even if all workers are taken.
 class ThreadPool {
  public:
   /// `threads` counts the caller; 1 starts no worker.
@@ -36,9 +36,9 @@ class ThreadPool {
 
   int threads() const;
 
-  /// Splits [0, count) into slices of at least `grain` items, runs them on up to `max_threads` threads
-  /// (0 = all), and returns when all have ended. The first exception of a slice is thrown again here.
-  /// Called from inside a slice it runs inline.
+  /// Splits [0, count) into slices of at least `grain` items, runs them on up to `max_threads`
+  /// threads (0 = all), and returns when all have ended. The first exception of a slice is thrown
+  /// again here. Called from inside a slice it runs inline.
   void parallel_for(int64_t count, int64_t grain, int max_threads, RangeFunction body);
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU plugin's thread pool. It is internal to the plugin, so the test is linked with its objects.
+// The CPU plugin's thread pool. It is internal to the plugin, so the test is linked with its
+// objects.
 #include <dirent.h>
 
 #include <atomic>

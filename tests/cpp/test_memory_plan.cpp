@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage sharing: tensors that live at the same time never share a byte, and the arena stays near the bound.
+// Storage sharing: tensors that live at the same time never share a byte, and the arena stays near
+// the bound.
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -30,7 +31,9 @@ bool share_bytes(const Lifetime& a, const Lifetime& b) {
   return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 
-bool live_together(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+bool live_together(const Lifetime& a, const Lifetime& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
 }  // namespace
 

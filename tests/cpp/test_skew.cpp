@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frozen plugin binaries of other times through today's loader: older and newer minors run, another major is
-// refused by name. The same binaries below the runtime: tests/abi/test_frozen.py.
+// Frozen plugin binaries of other times through today's loader: older and newer minors run, another
+// major is refused by name. The same binaries below the runtime: tests/abi/test_frozen.py.
 #include <cstdint>
 #include <filesystem>
 #include <numeric>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "fakes.hpp"
 #include "loader.hpp"
 
 namespace {
@@ -119,5 +120,16 @@ TEST(old_and_new_work_side_by_side) {
 TEST(frozen_binaries_are_for_linux_on_x86_64) { CHECK(true); }
 
 #endif
+
+TEST(unstable_table_of_another_minor_is_not_used_and_noted) {
+  auto plugin = chipdock::check::load_fake("later");
+  CHECK_EQ(plugin->tables().graph.header.struct_size, 0u);
+  CHECK(plugin->tables().compile.header.struct_size != 0);
+  CHECK_EQ(plugin->notes().size(), size_t{1});
+  CHECK_HAS(plugin->notes().at(0), "table chipdock.graph has version 0." +
+                                       std::to_string(CHIPDOCK_GRAPH_MINOR + 1) +
+                                       ", this host speaks 0." +
+                                       std::to_string(CHIPDOCK_GRAPH_MINOR) + "; it is not used");
+}
 
 }  // namespace

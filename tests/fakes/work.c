@@ -4,11 +4,6 @@
  * are tested over. Kernels of domain "test": Scale (y = x * s, s a host input int64), Sum (host
  * output int64 of a device input), Fail (INTERNAL in the call), Fault (RESET_REQUIRED, device).
  */
-/*
- * Two devices with host-visible memory and a few kernels, but no streams: what the host's emulations are
- * tested over. Kernels of domain "test": Scale (y = x * s, s a host input int64), Sum (host output int64 of
- * device input), Fail (INTERNAL in the call), Fault (RESET_REQUIRED of the device).
- */
 #define FAKE_HEAP_FLAGS \
   (CHIPDOCK_HEAP_HOST_VISIBLE | CHIPDOCK_HEAP_COHERENT | CHIPDOCK_HEAP_ADDRESSABLE)
 #ifndef FAKE_HEAP_BYTES

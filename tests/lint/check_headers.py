@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 
 from c_headers import (
+    ROOT,
     Header,
     Slot,
     Struct,
@@ -39,6 +40,7 @@ WORDS = {
     "const", "void", "char", "double", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t",
     "uint16_t", "uint32_t", "uint64_t",
 }  # fmt: skip
+SLOTS = ROOT / "device_api" / "runtime" / "slots.inc"
 UMBRELLAS = {"chipdock.h"}
 # host.h is the embedder's C interface, not a table: it is held to the common rules only.
 EMBEDDER = {"host.h"}
@@ -212,6 +214,26 @@ def check_duties(headers: list[Header]) -> Iterator[str]:
             yield f"{name}: {duty} is named by no slot, field or macro"
 
 
+def check_slot_list(headers: list[Header], text: str) -> Iterator[str]:
+    """Yields where the runtime's list of slots is not that of the headers, in their order."""
+    listed = re.findall(r"^CHIPDOCK_SLOT\((\w+), (\w+), (k\w+)\)$", text, re.MULTILINE)
+    if len(listed) != len(re.findall(r"^CHIPDOCK_SLOT", text, re.MULTILINE)):
+        yield f"{SLOTS.name}: a line is not CHIPDOCK_SLOT(table, slot, need)"
+    for header in headers:
+        for struct in header.structs:
+            if struct.is_table:
+                table = struct.name.removeprefix("chipdock_").removesuffix("_api")
+                required = REQUIRED.get(struct.name, set())
+                wanted = [
+                    (table, slot.name, "kRequired" if slot.name in required else "kOptional")
+                    for slot in struct.slots
+                ]
+                have = [entry for entry in listed if entry[0] == table]
+                if have != wanted:
+                    wrong = sorted(set(have) ^ set(wanted)) or "order"
+                    yield f"{SLOTS.name}: differs from {header.name} in {wrong}"
+
+
 def check(headers: list[Header]) -> list[str]:
     """Returns all findings over a set of headers."""
     findings = [f"{header.name}: {text}" for header in headers for text in check_header(header)]
@@ -220,7 +242,9 @@ def check(headers: list[Header]) -> list[str]:
 
 def main() -> int:
     """Prints the findings; returns the exit code."""
-    findings = check(load_all())
+    headers = load_all()
+    findings = check(headers)
+    findings += check_slot_list(headers, SLOTS.read_text(encoding="utf-8"))
     sys.stdout.write("".join(f"{finding}\n" for finding in findings))
     return 1 if findings else 0
 

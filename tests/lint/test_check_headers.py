@@ -37,6 +37,27 @@ def test_seven_slots_are_required():
     assert len(required) == 7
 
 
+def test_list_of_slots_is_that_of_the_headers():
+    text = check_headers.SLOTS.read_text(encoding="utf-8")
+    assert list(check_headers.check_slot_list(HEADERS, text)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("CHIPDOCK_SLOT(stream, abort, kOptional)\n", "", "('stream', 'abort', 'kOptional')"),
+        ("(memory, free, kRequired)", "(memory, free, kOptional)", "'free', 'kRequired'"),
+        ("(event, sync, kOptional)", "(event, sync)", "a line is not"),
+        ("(graph, launch, kOptional)", "(graph, launched, kOptional)", "'launched'"),
+    ],
+)
+def test_broken_list_of_slots_is_found(old, new, message):
+    text = check_headers.SLOTS.read_text(encoding="utf-8")
+    assert old in text, "the list changed: choose another place to break"
+    findings = list(check_headers.check_slot_list(HEADERS, text.replace(old, new)))
+    assert any(message in finding for finding in findings)
+
+
 # file, text to replace, replacement, what the finding says
 BREAKS = [
     ("memory.h", "   * Threading: any thread. [MEM-8]\n", "", "labels are"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -50,8 +51,10 @@ def mlp(seed: int = 0, width: int = 8) -> onnx.ModelProto:
     node = helper.make_node
     return model(
         [
-            node("MatMul", ["x", "w1"], ["a"]), node("Add", ["a", "b1"], ["b"]),
-            node("Relu", ["b"], ["c"]), node("MatMul", ["c", "w2"], ["d"]),
+            node("MatMul", ["x", "w1"], ["a"]),
+            node("Add", ["a", "b1"], ["b"]),
+            node("Relu", ["b"], ["c"]),
+            node("MatMul", ["c", "w2"], ["d"]),
             node("Softmax", ["d"], ["y"], axis=-1),
         ],
         [value("x", shape=["N", width])],
@@ -61,13 +64,13 @@ def mlp(seed: int = 0, width: int = 8) -> onnx.ModelProto:
             "b1": rng.standard_normal(16, np.float32),
             "w2": rng.standard_normal((16, 4), np.float32),
         },
-    )  # fmt: skip
+    )
 
 
 def chain(length: int, op: str = "Neg", shape: Shape = ("N",)) -> onnx.ModelProto:
     """`length` unary operators one after another, from x to y."""
     names = ["x", *(f"t{i}" for i in range(length - 1)), "y"]
-    nodes = [helper.make_node(op, [a], [b]) for a, b in zip(names, names[1:], strict=False)]
+    nodes = [helper.make_node(op, [a], [b]) for a, b in itertools.pairwise(names)]
     return model(nodes, [value("x", shape=shape)], [value("y", shape=shape)])
 
 
@@ -89,9 +92,12 @@ def same(
             np.testing.assert_array_equal(array, expected, err_msg=name)
         else:
             np.testing.assert_allclose(
-                array.astype(np.float64), expected.astype(np.float64), rtol=tolerance,
-                atol=tolerance, err_msg=name,
-            )  # fmt: skip
+                array.astype(np.float64),
+                expected.astype(np.float64),
+                rtol=tolerance,
+                atol=tolerance,
+                err_msg=name,
+            )
 
 
 def agrees(
@@ -107,7 +113,9 @@ def fake(name: str) -> str:
     """Path of a pretended plugin of tests/fakes."""
     folder = os.environ.get("CHIPDOCK_TEST_LIBDIR")
     if not folder:
-        pytest.fail("CHIPDOCK_TEST_LIBDIR must name the folder with the built fakes (./dev sets it)")
+        pytest.fail(
+            "CHIPDOCK_TEST_LIBDIR must name the folder with the built fakes (./dev sets it)"
+        )
     path = Path(folder) / f"lib{name}.so"
     if not path.is_file():
         pytest.fail(f"{path} is not there; build the fakes")
@@ -129,9 +137,7 @@ def open_cpu(layers: str = "none", **options: str) -> chipdock.Device:
     return chipdock.Device.open(chipdock.open_plugin(cpu_path(), layers=layers, **options), 0)
 
 
-def python(
-    code: str, timeout: float = 60, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def python(code: str, timeout: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run code in a fresh interpreter without the caller's CHIPDOCK_ settings."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(_OURS)}
     here = os.pathsep.join(filter(None, [str(Path(__file__).parent), clean.get("PYTHONPATH", "")]))
@@ -139,8 +145,11 @@ def python(
     return subprocess.run(
         [sys.executable, "-c", code],
         env={**clean, "PYTHONPATH": here, "CHIPDOCK_TEST_LIBDIR": libdir, **environment},
-        capture_output=True, text=True, timeout=timeout, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
 
 
 def python_json(code: str, timeout: float = 60, **environment: str) -> Any:

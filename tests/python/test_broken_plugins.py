@@ -3,6 +3,7 @@
 
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ def test_loading_by_path_raises_the_cause(name):
     if BROKEN[name][0] == "unavailable" or name in ("throws", "bad_heap"):
         plugin = chipdock.open_plugin(fake(name), layers="none")
         ask = plugin.device_count if name != "bad_heap" else lambda: plugin.device_info(0)
-        with pytest.raises(chipdock.ChipdockError, match=".") as caught:
+        with pytest.raises(chipdock.ChipdockError) as caught:
             ask()
     else:
         with pytest.raises(chipdock.ChipdockError) as caught:
@@ -84,8 +85,7 @@ def test_libraries_that_are_none(monkeypatch, tmp_path):
     text.write_text("this is no library")
     folder.mkdir()
     unreadable = tmp_path / "cut.so"
-    with open(fake("nano"), "rb") as whole:
-        unreadable.write_bytes(whole.read()[:40])
+    unreadable.write_bytes(Path(fake("nano")).read_bytes()[:40])
     paths = [empty, text, unreadable, tmp_path / "gone.so", fake("nano")]
     monkeypatch.setenv("CHIPDOCK_PLUGIN_PATH", os.pathsep.join(map(str, paths)))
     causes = {r.manifest.path.name: (r.state, r.cause) for r in chipdock.plugins()}
@@ -168,3 +168,14 @@ print(json.dumps([r.cause for r in chipdock.plugins()]))
 """
     (cause,) = python_json(code, CHIPDOCK_PROBE_TIMEOUT="soon")
     assert "CHIPDOCK_PROBE_TIMEOUT is 'soon'" in cause
+
+
+@pytest.mark.parametrize("kept", [0, 40, 64, 500, 3000, 9000])
+def test_a_truncated_library_is_refused_and_never_mapped(tmp_path, kept):
+    data = Path(fake("nano")).read_bytes()
+    assert kept < len(data) // 2
+    cut = tmp_path / "libcut.so"
+    cut.write_bytes(data[:kept])
+    with pytest.raises(chipdock.errors.UnavailableError, match=r"libcut\.so cannot be loaded"):
+        chipdock.open_plugin(cut, layers="none")
+    assert chipdock.run_op("Add", np.float32([1]), np.float32([2])).numpy() == 3

@@ -1,54 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""If, Loop and Scan: nested, with captured values, aliased outputs, and shapes that change by trip."""
+"""If, Loop and Scan: nested, with captures, aliased outputs, and shapes that change by trip."""
 
 import numpy as np
 import pytest
 from api_support import BOOL, FLOAT, INT64, agrees, model, reference, same, value
+from control_flow_support import COUNT_ON, NO, YES, body, branch, conditional, loop, node
 from onnx import helper
 
 import chipdock
-
-node = helper.make_node
-YES, NO = np.array(True), np.array(False)
-
-
-def body(nodes, inputs, outputs, constants=None):
-    weights = [helper.make_tensor(n, *_tensor(a)) for n, a in (constants or {}).items()]
-    return helper.make_graph(nodes, "body", inputs, outputs, weights)
-
-
-def _tensor(array):
-    kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-    return kind, array.shape, array.ravel().tolist()
-
-
-def branch(op, *inputs, out="r"):
-    return body([node(op, list(inputs), [out])], [], [value(out)])
-
-
-def conditional(then, other, **more):
-    return model(
-        [node("If", ["c"], ["y"], then_branch=then, else_branch=other)],
-        [value("c", BOOL, []), value("x", shape=["N"])], [value("y")], **more,
-    )  # fmt: skip
-
-
-def loop(nodes, carried, scanned=(), constants=None, outer=(), outer_inputs=(), outer_constants=None):
-    """y_*, s_* = Loop(n, keep, x_*); body inputs i, c, then the carried names."""
-    graph = body(
-        nodes, [value("i", INT64, []), value("c", BOOL, []), *(value(v) for v in carried)],
-        [value("c2", BOOL, []), *(value(f"{v}2") for v in carried), *scanned], constants,
-    )  # fmt: skip
-    outputs = [f"y_{v}" for v in carried] + [f"s_{v.name}" for v in scanned]
-    kinds = [FLOAT] * len(carried) + [v.type.tensor_type.elem_type for v in scanned]
-    return model(
-        [*outer, node("Loop", ["n", "keep", *(f"x_{v}" for v in carried)], outputs, body=graph)],
-        [value("n", INT64, []), value("keep", BOOL, []), *(value(f"x_{v}") for v in carried), *outer_inputs],
-        [value(o, k) for o, k in zip(outputs, kinds, strict=True)], outer_constants,
-    )  # fmt: skip
-
-
-COUNT_ON = node("Identity", ["c"], ["c2"])
 
 
 @pytest.mark.parametrize("condition", [YES, NO])
@@ -74,8 +33,11 @@ def test_a_condition_of_many_elements_is_refused():
 
 
 def test_branches_of_different_shapes_and_constants():
-    then = body([node("Constant", [], ["r"], value=helper.make_tensor("k", FLOAT, [2, 2], [1, 2, 3, 4]))],
-                [], [value("r")])  # fmt: skip
+    then = body(
+        [node("Constant", [], ["r"], value=helper.make_tensor("k", FLOAT, [2, 2], [1, 2, 3, 4]))],
+        [],
+        [value("r")],
+    )
     proto = conditional(then, branch("Identity", "x"))
     agrees(proto, {"c": YES, "x": np.float32([1, 2, 3])})
     agrees(proto, {"c": NO, "x": np.float32([1, 2, 3])})
@@ -113,16 +75,25 @@ def test_only_the_branch_taken_runs():
 @pytest.mark.parametrize("inner", [YES, NO])
 def test_nested_ifs_capture_through_two_graphs(outer, inner):
     nested = body(
-        [node("Exp", ["x"], ["e"]),
-         node("If", ["d"], ["r"], then_branch=branch("Add", "x", "e", out="q"),
-              else_branch=branch("Sub", "x", "w", out="q"))],
-        [], [value("r")],
-    )  # fmt: skip
+        [
+            node("Exp", ["x"], ["e"]),
+            node(
+                "If",
+                ["d"],
+                ["r"],
+                then_branch=branch("Add", "x", "e", out="q"),
+                else_branch=branch("Sub", "x", "w", out="q"),
+            ),
+        ],
+        [],
+        [value("r")],
+    )
     proto = model(
         [node("If", ["c"], ["y"], then_branch=nested, else_branch=branch("Neg", "x"))],
-        [value("c", BOOL, []), value("d", BOOL, []), value("x", shape=["N"])], [value("y")],
+        [value("c", BOOL, []), value("d", BOOL, []), value("x", shape=["N"])],
+        [value("y")],
         {"w": np.float32([3])},
-    )  # fmt: skip
+    )
     agrees(proto, {"c": outer, "d": inner, "x": np.float32([1, 2])})
 
 
@@ -131,10 +102,19 @@ def test_if_with_several_outputs():
         return body([node(a, ["x"], ["p"]), node(b, ["x"], ["q"])], [], [value("p"), value("q")])
 
     proto = model(
-        [node("If", ["c"], ["y", "z"], then_branch=two("Neg", "Abs"), else_branch=two("Exp", "Neg")),
-         node("Add", ["y", "z"], ["s"])],
-        [value("c", BOOL, []), value("x", shape=["N"])], [value("s"), value("z"), value("y")],
-    )  # fmt: skip
+        [
+            node(
+                "If",
+                ["c"],
+                ["y", "z"],
+                then_branch=two("Neg", "Abs"),
+                else_branch=two("Exp", "Neg"),
+            ),
+            node("Add", ["y", "z"], ["s"]),
+        ],
+        [value("c", BOOL, []), value("x", shape=["N"])],
+        [value("s"), value("z"), value("y")],
+    )
     for condition in (YES, NO):
         agrees(proto, {"c": condition, "x": np.float32([1, -2])})
 
@@ -148,9 +128,10 @@ def test_loop_counts(n, keep):
 
 def test_loop_ends_by_its_condition():
     nodes = [
-        node("Add", ["v", "v"], ["v2"]), node("ReduceSum", ["v2"], ["t"], keepdims=0),
+        node("Add", ["v", "v"], ["v2"]),
+        node("ReduceSum", ["v2"], ["t"], keepdims=0),
         node("Less", ["t", "limit"], ["c2"]),
-    ]  # fmt: skip
+    ]
     proto = loop(nodes, ["v"], outer_constants={"limit": np.float32(100)})
     agrees(proto, {"n": np.int64(1000), "keep": YES, "x_v": np.float32([1, 2])})
 
@@ -160,20 +141,25 @@ def test_loop_without_a_trip_count():
         [node("Add", ["v", "one"], ["v2"]), node("Less", ["v2", "ten"], ["c2"])],
         [value("i", INT64, []), value("c", BOOL, []), value("v", shape=[])],
         [value("c2", BOOL, []), value("v2", shape=[])],
-    )  # fmt: skip
+    )
     proto = model(
-        [node("Loop", ["", "", "x"], ["y"], body=graph)], [value("x", shape=[])], [value("y", shape=[])],
+        [node("Loop", ["", "", "x"], ["y"], body=graph)],
+        [value("x", shape=[])],
+        [value("y", shape=[])],
         {"one": np.float32(1), "ten": np.float32(10)},
-    )  # fmt: skip
+    )
     assert chipdock.load(proto)(np.float32(0)).numpy() == 10
 
 
 @pytest.mark.parametrize("n", [0, 1, 4])
 def test_scan_outputs_of_loops(n):
     nodes = [
-        COUNT_ON, node("Add", ["v", "w"], ["v2"]), node("Cast", ["i"], ["f"], to=FLOAT),
-        node("Mul", ["v2", "f"], ["row"]), node("Identity", ["i"], ["at"]),
-    ]  # fmt: skip
+        COUNT_ON,
+        node("Add", ["v", "w"], ["v2"]),
+        node("Cast", ["i"], ["f"], to=FLOAT),
+        node("Mul", ["v2", "f"], ["row"]),
+        node("Identity", ["i"], ["at"]),
+    ]
     rows = [value("row", shape=[2]), value("at", INT64, [])]
     proto = loop(nodes, ["v"], rows, outer_constants={"w": np.float32([1, 10])})
     loaded = chipdock.load(proto)
@@ -198,7 +184,9 @@ def test_state_that_swaps_and_state_that_stays():
     nodes = [COUNT_ON, node("Identity", ["b"], ["a2"]), node("Identity", ["a"], ["b2"])]
     proto = loop(nodes, ["a", "b"])
     for n in (0, 1, 2, 3):
-        agrees(proto, {"n": np.int64(n), "keep": YES, "x_a": np.float32([1]), "x_b": np.float32([2])})
+        agrees(
+            proto, {"n": np.int64(n), "keep": YES, "x_a": np.float32([1]), "x_b": np.float32([2])}
+        )
 
 
 def test_no_trip_hands_a_copy_through():
@@ -210,13 +198,17 @@ def test_no_trip_hands_a_copy_through():
 
 
 def test_no_trip_over_a_weight_hands_a_copy_through():
-    graph = body([COUNT_ON, node("Neg", ["v"], ["v2"])],
-                 [value("i", INT64, []), value("c", BOOL, []), value("v")],
-                 [value("c2", BOOL, []), value("v2")])  # fmt: skip
+    graph = body(
+        [COUNT_ON, node("Neg", ["v"], ["v2"])],
+        [value("i", INT64, []), value("c", BOOL, []), value("v")],
+        [value("c2", BOOL, []), value("v2")],
+    )
     proto = model(
-        [node("Loop", ["n", "", "w"], ["y"], body=graph)], [value("n", INT64, [])], [value("y")],
+        [node("Loop", ["n", "", "w"], ["y"], body=graph)],
+        [value("n", INT64, [])],
+        [value("y")],
         {"w": np.float32([1, 2])},
-    )  # fmt: skip
+    )
     loaded = chipdock.load(proto)
     loaded(np.int64(0)).copy_from(np.float32([9, 9]))
     np.testing.assert_array_equal(loaded(np.int64(0)).numpy(), [1, 2])
@@ -226,9 +218,11 @@ def test_no_trip_over_a_weight_hands_a_copy_through():
 def test_a_computed_value_carried_into_a_loop_lives_long_enough():
     """What the loop starts from is also read behind it."""
     proto = loop(
-        [COUNT_ON, node("Neg", ["v"], ["v2"])], ["v"],
-        outer=[node("Exp", ["z"], ["x_v"]), node("Exp", ["z"], ["other"])], outer_inputs=[value("z")],
-    )  # fmt: skip
+        [COUNT_ON, node("Neg", ["v"], ["v2"])],
+        ["v"],
+        outer=[node("Exp", ["z"], ["x_v"]), node("Exp", ["z"], ["other"])],
+        outer_inputs=[value("z")],
+    )
     del proto.graph.input[2]
     proto.graph.node.append(node("Add", ["y_v", "x_v"], ["after"]))
     proto.graph.output.append(value("after"))
@@ -238,21 +232,33 @@ def test_a_computed_value_carried_into_a_loop_lives_long_enough():
 
 def test_loop_in_loop_with_if_and_captures():
     inner = body(
-        [node("Identity", ["ci"], ["ci2"]),
-         node("If", ["flag"], ["step"], then_branch=branch("Add", "a", "w", out="p"),
-              else_branch=branch("Mul", "a", "v", out="p")),
-         node("Identity", ["step"], ["a2"])],
+        [
+            node("Identity", ["ci"], ["ci2"]),
+            node(
+                "If",
+                ["flag"],
+                ["step"],
+                then_branch=branch("Add", "a", "w", out="p"),
+                else_branch=branch("Mul", "a", "v", out="p"),
+            ),
+            node("Identity", ["step"], ["a2"]),
+        ],
         [value("j", INT64, []), value("ci", BOOL, []), value("a")],
         [value("ci2", BOOL, []), value("a2")],
-    )  # fmt: skip
+    )
     nodes = [
-        COUNT_ON, node("Mod", ["i", "two"], ["m"]), node("Equal", ["m", "zero"], ["flag"]),
-        node("Loop", ["i", "", "v"], ["v2"], body=inner), node("Identity", ["v2"], ["row"]),
-    ]  # fmt: skip
+        COUNT_ON,
+        node("Mod", ["i", "two"], ["m"]),
+        node("Equal", ["m", "zero"], ["flag"]),
+        node("Loop", ["i", "", "v"], ["v2"], body=inner),
+        node("Identity", ["v2"], ["row"]),
+    ]
     proto = loop(
-        nodes, ["v"], [value("row", shape=[2])],
+        nodes,
+        ["v"],
+        [value("row", shape=[2])],
         outer_constants={"w": np.float32([1, 2]), "two": np.int64(2), "zero": np.int64(0)},
-    )  # fmt: skip
+    )
 
     def expected(n, v):
         rows = []
@@ -273,76 +279,27 @@ def test_loop_in_loop_with_if_and_captures():
         np.testing.assert_allclose(got["s_row"].numpy(), rows, rtol=1e-5)
 
 
-def scan(nodes, states, scanned, outputs, inputs=None):
-    graph = body(
-        nodes, [value(s) for s in states] + [value(s) for s in scanned],
-        [value(f"{s}2") for s in states] + [value(o) for o in outputs],
-    )  # fmt: skip
-    names = [f"y_{s}" for s in states] + [f"r_{o}" for o in outputs]
-    return model(
-        [node("Scan", [f"x_{s}" for s in (*states, *scanned)], names, body=graph,
-              num_scan_inputs=len(scanned))],
-        [value(f"x_{s}") for s in (*states, *scanned)] + (inputs or []), [value(n) for n in names],
-    )  # fmt: skip
-
-
-def test_scan_sums_up():
-    proto = scan([node("Add", ["s", "e"], ["s2"]), node("Identity", ["s2"], ["o"])], ["s"], ["e"], ["o"])
-    rows = np.arange(12, dtype=np.float32).reshape(4, 3)
-    got = agrees(proto, {"x_s": np.zeros(3, np.float32), "x_e": rows}).run(
-        {"x_s": np.zeros(3, np.float32), "x_e": rows[:1]}
-    )
-    np.testing.assert_array_equal(got["y_s"].numpy(), rows[0])
-
-
-def test_scan_with_a_captured_value_and_two_sequences():
-    proto = scan(
-        [node("Mul", ["a", "k"], ["t"]), node("Add", ["t", "b"], ["o"]), node("Neg", ["s"], ["s2"])],
-        ["s"], ["a", "b"], ["o"], [value("k")],
-    )  # fmt: skip
-    rng = np.random.default_rng(0)
-    feeds = {
-        "x_s": np.float32([1]), "x_a": rng.random((5, 2), np.float32),
-        "x_b": rng.random((5, 2), np.float32), "k": np.float32([3]),
-    }  # fmt: skip
-    got = chipdock.load(proto).run(feeds)
-    np.testing.assert_allclose(got["r_o"].numpy(), feeds["x_a"] * 3 + feeds["x_b"], rtol=1e-6)
-    np.testing.assert_array_equal(got["y_s"].numpy(), [-1])
-
-
-def test_scan_over_nothing():
-    proto = scan([node("Add", ["s", "e"], ["s2"]), node("Identity", ["s2"], ["o"])], ["s"], ["e"], ["o"])
-    got = chipdock.load(proto).run({"x_s": np.float32([1, 2]), "x_e": np.zeros((0, 2), np.float32)})
-    np.testing.assert_array_equal(got["y_s"].numpy(), [1, 2])
-    assert got["r_o"].shape[0] == 0
-
-
-def test_scan_sequences_of_different_lengths_are_refused():
-    proto = scan([node("Add", ["a", "b"], ["o"]), node("Neg", ["s"], ["s2"])], ["s"], ["a", "b"], ["o"])
-    with pytest.raises(chipdock.errors.InvalidArgumentError, match="Scan"):
-        chipdock.load(proto).run({
-            "x_s": np.float32([0]), "x_a": np.zeros((3, 2), np.float32), "x_b": np.zeros((2, 2), np.float32),
-        })  # fmt: skip
-
-
-def test_scan_outputs_that_change_shape_are_refused():
-    proto = loop(
-        [COUNT_ON, node("Concat", ["v", "v"], ["v2"], axis=0), node("Identity", ["v2"], ["row"])], ["v"],
-        [value("row")],
-    )  # fmt: skip
-    with pytest.raises(chipdock.errors.InvalidArgumentError, match="changes shape"):
-        chipdock.load(proto).run({"n": np.int64(2), "keep": YES, "x_v": np.float32([1])})
-
-
 def test_control_flow_after_data_dependent_shapes():
     proto = model(
-        [node("NonZero", ["m"], ["nz"]), node("Shape", ["nz"], ["s"]), node("Gather", ["s", "one"], ["n"]),
-         node("Loop", ["n", "yes", "x"], ["y"], body=body(
-             [COUNT_ON, node("Add", ["v", "v"], ["v2"])],
-             [value("i", INT64, []), value("c", BOOL, []), value("v")],
-             [value("c2", BOOL, []), value("v2")]))],
-        [value("m", BOOL, ["N"]), value("x")], [value("y")], {"one": np.int64(1), "yes": YES},
-    )  # fmt: skip
+        [
+            node("NonZero", ["m"], ["nz"]),
+            node("Shape", ["nz"], ["s"]),
+            node("Gather", ["s", "one"], ["n"]),
+            node(
+                "Loop",
+                ["n", "yes", "x"],
+                ["y"],
+                body=body(
+                    [COUNT_ON, node("Add", ["v", "v"], ["v2"])],
+                    [value("i", INT64, []), value("c", BOOL, []), value("v")],
+                    [value("c2", BOOL, []), value("v2")],
+                ),
+            ),
+        ],
+        [value("m", BOOL, ["N"]), value("x")],
+        [value("y")],
+        {"one": np.int64(1), "yes": YES},
+    )
     loaded = chipdock.load(proto)
     for mask in ([0, 0], [1, 0, 1, 1]):
         feeds = {"m": np.array(mask, bool), "x": np.float32([1, 2])}
@@ -363,9 +320,18 @@ def test_a_branch_is_missing():
 
 def test_a_branch_with_too_few_outputs_is_refused():
     proto = model(
-        [node("If", ["c"], ["y", "z"], then_branch=branch("Neg", "x"), else_branch=branch("Exp", "x"))],
-        [value("c", BOOL, []), value("x", shape=["N"])], [value("y"), value("z")],
-    )  # fmt: skip
+        [
+            node(
+                "If",
+                ["c"],
+                ["y", "z"],
+                then_branch=branch("Neg", "x"),
+                else_branch=branch("Exp", "x"),
+            )
+        ],
+        [value("c", BOOL, []), value("x", shape=["N"])],
+        [value("y"), value("z")],
+    )
     with pytest.raises(chipdock.errors.InvalidArgumentError, match="outputs"):
         chipdock.load(proto)
 
@@ -373,8 +339,9 @@ def test_a_branch_with_too_few_outputs_is_refused():
 def test_a_loop_body_with_a_wrong_signature_is_refused():
     graph = body([COUNT_ON], [value("i", INT64, []), value("c", BOOL, [])], [value("c2", BOOL, [])])
     proto = model(
-        [node("Loop", ["n", "", "x"], ["y"], body=graph)], [value("n", INT64, []), value("x")],
+        [node("Loop", ["n", "", "x"], ["y"], body=graph)],
+        [value("n", INT64, []), value("x")],
         [value("y")],
-    )  # fmt: skip
+    )
     with pytest.raises(chipdock.errors.InvalidArgumentError, match="Loop"):
         chipdock.load(proto)

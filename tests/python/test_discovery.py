@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding plugins: manifests are read, nothing is imported or opened, and what is broken is listed."""
+"""Finding plugins: manifests are read, nothing is imported or opened, what is broken is listed."""
 
 import os
 import re
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from api_support import fake, python_json
@@ -57,8 +58,11 @@ def package(site, name, toml=GOOD, entry=None):
 def test_the_embedded_plugin_is_found_first(nowhere):
     first = find_plugins()[0]
     assert (first.source, first.id, first.name, first.cause) == (
-        "package chipdock", "chipdock.cpu", "cpu", "",
-    )  # fmt: skip
+        "package chipdock",
+        "chipdock.cpu",
+        "cpu",
+        "",
+    )
     assert first.path.is_file()
 
 
@@ -83,7 +87,9 @@ def test_an_entry_point_may_name_a_subpackage_that_is_not_imported(nowhere, monk
     assert "acme_two" not in sys.modules
 
 
-@pytest.mark.parametrize("entry", ["acme_none", "nothing.at.all", "acme_none:thing", "acme_none.sub"])
+@pytest.mark.parametrize(
+    "entry", ["acme_none", "nothing.at.all", "acme_none:thing", "acme_none.sub"]
+)
 def test_an_entry_point_without_a_manifest_is_listed_with_its_cause(nowhere, monkeypatch, entry):
     package(nowhere, "acme_none", toml=None, entry=entry)
     monkeypatch.syspath_prepend(str(nowhere))
@@ -152,8 +158,9 @@ def test_manifest_folder(nowhere):
     )
     source = str(nowhere / "config" / "chipdock" / "plugins.d")
     assert {m.id: str(m.path) for m in found(source)} == {
-        "acme.one": f"{source}/acme/libone.so", "acme.flat": "/opt/acme/libflat.so",
-    }  # fmt: skip
+        "acme.one": f"{source}/acme/libone.so",
+        "acme.flat": "/opt/acme/libflat.so",
+    }
 
 
 def test_a_library_found_twice_counts_once(nowhere, monkeypatch):
@@ -168,8 +175,7 @@ def test_scanning_opens_no_library(nowhere, monkeypatch):
     monkeypatch.setenv("CHIPDOCK_PLUGIN_PATH", fake("work"))
     (plugin,) = found("CHIPDOCK_PLUGIN_PATH")
     assert plugin.cause == ""
-    with open("/proc/self/maps", encoding="utf-8") as maps:
-        loaded = "libwork.so" in maps.read()
+    loaded = "libwork.so" in Path("/proc/self/maps").read_text(encoding="utf-8")
     if loaded:  # another test of this process had it: look in a fresh one
         code = (
             "import json, chipdock._discovery as d; d.find_plugins();"

@@ -29,10 +29,12 @@ if child == 0:
         except BaseException as error:
             return repr(error)
     results = {
-        "run": outcome(lambda: loaded(x)), "load": outcome(lambda: chipdock.load(mlp())),
+        "run": outcome(lambda: loaded(x)),
+        "load": outcome(lambda: chipdock.load(mlp())),
         "array": outcome(lambda: chipdock.array(x)), "empty": outcome(lambda: chipdock.empty((3,))),
         "sync": outcome(device.sync), "stream": outcome(lambda: chipdock.Stream(device)),
-        "stream sync": outcome(stream.sync), "run_op": outcome(lambda: chipdock.run_op("Neg", array)),
+        "stream sync": outcome(stream.sync),
+        "run_op": outcome(lambda: chipdock.run_op("Neg", array)),
         "event": outcome(lambda: chipdock.Event(device).record(stream)),
         "open": outcome(lambda: chipdock.open_plugin(device.plugin.path)),
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From ONNX to the executor's graph: dtypes that inference leaves open, domains, versions, captures."""
+"""From ONNX to the executor: dtypes that inference leaves open, domains, versions, captures."""
 
 import numpy as np
 import onnx
@@ -8,7 +8,7 @@ from api_support import BOOL, FLOAT, INT64, model, value
 from onnx import helper
 
 import chipdock
-from chipdock import _lower
+from chipdock._onnx_graph import in_order
 
 node = helper.make_node
 
@@ -33,29 +33,53 @@ def dtypes(proto):
 
 def test_dtypes_without_inference(no_inference):
     proto = model(
-        [node("Shape", ["x"], ["s"]), node("Cast", ["x"], ["h"], to=onnx.TensorProto.FLOAT16),
-         node("Equal", ["x", "x"], ["e"]), node("ConstantOfShape", ["s"], ["c"]),
-         node("ArgMax", ["x"], ["a"], axis=0), node("TopK", ["x", "k"], ["v", "i"]),
-         node("Where", ["e", "x", "c"], ["w"])],
-        [value("x", shape=["N"])], [untyped(n) for n in "shecaviw"], {"k": np.int64([1])},
-    )  # fmt: skip
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Cast", ["x"], ["h"], to=onnx.TensorProto.FLOAT16),
+            node("Equal", ["x", "x"], ["e"]),
+            node("ConstantOfShape", ["s"], ["c"]),
+            node("ArgMax", ["x"], ["a"], axis=0),
+            node("TopK", ["x", "k"], ["v", "i"]),
+            node("Where", ["e", "x", "c"], ["w"]),
+        ],
+        [value("x", shape=["N"])],
+        [untyped(n) for n in "shecaviw"],
+        {"k": np.int64([1])},
+    )
     assert dtypes(proto) == [
-        np.int64, np.float16, np.bool_, np.float32, np.int64, np.float32, np.int64, np.float32,
-    ]  # fmt: skip
+        np.int64,
+        np.float16,
+        np.bool_,
+        np.float32,
+        np.int64,
+        np.float32,
+        np.int64,
+        np.float32,
+    ]
 
 
 def test_dtypes_of_branches_without_inference(no_inference):
     def branch(constant):
         return helper.make_graph(
-            [node("Constant", [], ["r"], value=onnx.numpy_helper.from_array(constant))], "b", [],
+            [node("Constant", [], ["r"], value=onnx.numpy_helper.from_array(constant))],
+            "b",
+            [],
             [untyped("r")],
-        )  # fmt: skip
+        )
 
     proto = model(
-        [node("If", ["c"], ["y"], then_branch=branch(np.float32([1, 2])),
-              else_branch=branch(np.float32([3])))],
-        [value("c", BOOL, [])], [untyped("y")],
-    )  # fmt: skip
+        [
+            node(
+                "If",
+                ["c"],
+                ["y"],
+                then_branch=branch(np.float32([1, 2])),
+                else_branch=branch(np.float32([3])),
+            )
+        ],
+        [value("c", BOOL, [])],
+        [untyped("y")],
+    )
     loaded = chipdock.load(proto)
     assert loaded.outputs[0].dtype == np.float32
     np.testing.assert_array_equal(loaded(np.array(True)).numpy(), [1, 2])
@@ -64,22 +88,31 @@ def test_dtypes_of_branches_without_inference(no_inference):
 
 def test_dtypes_of_loops_without_inference(no_inference):
     body = helper.make_graph(
-        [node("Identity", ["c"], ["c2"]), node("Add", ["v", "v"], ["v2"]),
-         node("Cast", ["v2"], ["row"], to=INT64)],
-        "body", [value("i", INT64, []), value("c", BOOL, []), value("v", FLOAT)],
+        [
+            node("Identity", ["c"], ["c2"]),
+            node("Add", ["v", "v"], ["v2"]),
+            node("Cast", ["v2"], ["row"], to=INT64),
+        ],
+        "body",
+        [value("i", INT64, []), value("c", BOOL, []), value("v", FLOAT)],
         [untyped("c2"), untyped("v2"), untyped("row")],
-    )  # fmt: skip
+    )
     proto = model(
         [node("Loop", ["n", "", "x"], ["y", "rows"], body=body)],
-        [value("n", INT64, []), value("x")], [untyped("y"), untyped("rows")],
-    )  # fmt: skip
+        [value("n", INT64, []), value("x")],
+        [untyped("y"), untyped("rows")],
+    )
     assert dtypes(proto) == [np.float32, np.int64]
 
 
 def test_an_operator_takes_the_version_of_the_models_opset():
     for opset, since in ((9, 1), (11, 11), (13, 13), (21, 13)):
-        proto = model([node("Softmax", ["x"], ["y"])], [value("x", shape=[2, 3, 4])], [value("y")],
-                      opset=opset)  # fmt: skip
+        proto = model(
+            [node("Softmax", ["x"], ["y"])],
+            [value("x", shape=[2, 3, 4])],
+            [value("y")],
+            opset=opset,
+        )
         loaded = chipdock.load(proto)
         x = np.random.default_rng(0).random((2, 3, 4), np.float32)
         axes = (-1,) if since == 13 else (1, 2)  # until opset 12 all axes from 1 on, as one
@@ -90,19 +123,25 @@ def test_an_operator_takes_the_version_of_the_models_opset():
 
 def test_ai_onnx_is_the_default_domain():
     proto = model(
-        [node("Neg", ["x"], ["y"], domain="ai.onnx")], [value("x")], [value("y")],
+        [node("Neg", ["x"], ["y"], domain="ai.onnx")],
+        [value("x")],
+        [value("y")],
         opsets=[helper.make_opsetid("ai.onnx", 21)],
-    )  # fmt: skip
+    )
     np.testing.assert_array_equal(chipdock.load(proto)(np.float32([1])).numpy(), [-1])
 
 
 @pytest.mark.parametrize(
     ("attributes", "want"),
-    [({"value_int": 3}, np.int64(3)), ({"value_ints": [1, 2]}, np.int64([1, 2])),
-     ({"value_float": 1.5}, np.float32(1.5)), ({"value_floats": [1.0, 2.0]}, np.float32([1, 2])),
-     ({"value": onnx.numpy_helper.from_array(np.uint8([7]))}, np.uint8([7]))],
+    [
+        ({"value_int": 3}, np.int64(3)),
+        ({"value_ints": [1, 2]}, np.int64([1, 2])),
+        ({"value_float": 1.5}, np.float32(1.5)),
+        ({"value_floats": [1.0, 2.0]}, np.float32([1, 2])),
+        ({"value": onnx.numpy_helper.from_array(np.uint8([7]))}, np.uint8([7])),
+    ],
     ids=lambda a: next(iter(a)) if isinstance(a, dict) else "",
-)  # fmt: skip
+)
 def test_constant_nodes(attributes, want):
     kind = helper.np_dtype_to_tensor_dtype(want.dtype)
     proto = model([node("Constant", [], ["y"], **attributes)], [], [value("y", kind)])
@@ -123,12 +162,15 @@ def test_what_is_not_supported_yet_says_so(kind):
             [], [helper.make_value_info("x", helper.make_optional_type_proto(tensor))], [value("x")]
         ),
         "string": lambda: model(
-            [node("Identity", ["x"], ["y"])], [value("x", onnx.TensorProto.STRING)],
+            [node("Identity", ["x"], ["y"])],
+            [value("x", onnx.TensorProto.STRING)],
             [value("y", onnx.TensorProto.STRING)],
         ),
-        "sparse": lambda: with_sparse(model([node("Neg", ["x"], ["y"])], [value("x")], [value("y")])),
-    }[kind]()  # fmt: skip
-    with pytest.raises(chipdock.errors.UnsupportedError, match="^UNSUPPORTED: "):
+        "sparse": lambda: with_sparse(
+            model([node("Neg", ["x"], ["y"])], [value("x")], [value("y")])
+        ),
+    }[kind]()
+    with pytest.raises(chipdock.errors.UnsupportedError, match=r"^UNSUPPORTED: "):
         chipdock.load(made)
 
 
@@ -140,8 +182,11 @@ def with_sparse(proto):
 
 
 def test_wrong_shape_advice_in_the_file_is_only_advice():
-    proto = model([node("Concat", ["x", "x"], ["a"], axis=0), node("Neg", ["a"], ["y"])],
-                  [value("x", shape=["N"])], [value("y", shape=["N"])])  # fmt: skip
+    proto = model(
+        [node("Concat", ["x", "x"], ["a"], axis=0), node("Neg", ["a"], ["y"])],
+        [value("x", shape=["N"])],
+        [value("y", shape=["N"])],
+    )
     np.testing.assert_array_equal(chipdock.load(proto)(np.float32([1])).numpy(), [-1, -1])
 
 
@@ -152,8 +197,9 @@ def test_names_of_inner_values_may_repeat_in_branches(domain):
 
     proto = model(
         [node("If", ["c"], ["y"], then_branch=branch("Neg"), else_branch=branch("Abs"))],
-        [value("c", BOOL, []), value("x", shape=["N"])], [value("y")],
-    )  # fmt: skip
+        [value("c", BOOL, []), value("x", shape=["N"])],
+        [value("y")],
+    )
     loaded = chipdock.load(proto)
     np.testing.assert_array_equal(loaded(np.array(True), np.float32([-2])).numpy(), [2])
     np.testing.assert_array_equal(loaded(np.array(False), np.float32([-2])).numpy(), [2])
@@ -167,6 +213,9 @@ def test_a_deep_graph_is_no_recursion():
 
 
 def test_order_keeps_what_is_in_order():
-    proto = model([node("Neg", ["x"], ["a"]), node("Exp", ["x"], ["b"]), node("Add", ["b", "a"], ["y"])],
-                  [value("x")], [value("y")])  # fmt: skip
-    assert [n.op_type for n in _lower._in_order(proto.graph, {"x"}, None)] == ["Neg", "Exp", "Add"]
+    proto = model(
+        [node("Neg", ["x"], ["a"]), node("Exp", ["x"], ["b"]), node("Add", ["b", "a"], ["y"])],
+        [value("x")],
+        [value("y")],
+    )
+    assert [n.op_type for n in in_order(proto.graph, {"x"})] == ["Neg", "Exp", "Add"]

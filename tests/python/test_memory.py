@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics, limits and trim; weights shared between loads; nothing held longer than it is used."""
+"""Statistics, limits and trim; weights shared between loads; nothing held longer than used."""
 
 import gc
 
@@ -73,10 +73,14 @@ def test_a_model_and_its_runs_leave_nothing(device):
 def test_weights_are_shared_between_loads(strict):
     device = open_cpu(strict=strict)
     proto = model(
-        [node("MatMul", ["x", "w"], ["a"]), node("Mul", ["a", "s"], ["y"])], [value("x", shape=["N", 256])],
+        [node("MatMul", ["x", "w"], ["a"]), node("Mul", ["a", "s"], ["y"])],
+        [value("x", shape=["N", 256])],
         [value("y")],
-        {"w": np.random.default_rng(0).random((256, 256), np.float32), "s": np.ones(256, np.float32)},
-    )  # fmt: skip
+        {
+            "w": np.random.default_rng(0).random((256, 256), np.float32),
+            "s": np.ones(256, np.float32),
+        },
+    )
     x = np.ones((2, 256), np.float32)
     first = chipdock.load(proto, device)
     want = first(x).numpy().copy()
@@ -99,12 +103,22 @@ def test_equal_weights_of_different_shape_are_not_mixed_up():
 
     def load(*shape):
         return chipdock.load(
-            model([node("MatMul", ["x", "w"], ["y"])], [value("x")], [value("y")],
-                  {"w": values.reshape(shape)}), device)  # fmt: skip
+            model(
+                [node("MatMul", ["x", "w"], ["y"])],
+                [value("x")],
+                [value("y")],
+                {"w": values.reshape(shape)},
+            ),
+            device,
+        )
 
     a, b = load(3, 4), load(4, 3)
-    np.testing.assert_array_equal(a(np.ones((1, 3), np.float32)).numpy(), [values.reshape(3, 4).sum(0)])
-    np.testing.assert_array_equal(b(np.ones((1, 4), np.float32)).numpy(), [values.reshape(4, 3).sum(0)])
+    np.testing.assert_array_equal(
+        a(np.ones((1, 3), np.float32)).numpy(), [values.reshape(3, 4).sum(0)]
+    )
+    np.testing.assert_array_equal(
+        b(np.ones((1, 4), np.float32)).numpy(), [values.reshape(4, 3).sum(0)]
+    )
 
 
 def test_equal_bits_of_different_dtype_are_not_mixed_up():
@@ -113,8 +127,15 @@ def test_equal_bits_of_different_dtype_are_not_mixed_up():
 
     def load(weights, kind):
         return chipdock.load(
-            model([node("Add", ["x", "w"], ["y"])], [value("x", kind)], [value("y", kind)], {"w": weights}),
-            device, fallback="allow")  # fmt: skip
+            model(
+                [node("Add", ["x", "w"], ["y"])],
+                [value("x", kind)],
+                [value("y", kind)],
+                {"w": weights},
+            ),
+            device,
+            fallback="allow",
+        )
 
     a, b = load(bits, 6), load(bits.view(np.float32), 1)
     np.testing.assert_array_equal(a(np.zeros(4, np.int32)).numpy(), bits)
@@ -165,7 +186,9 @@ def test_random_histories_of_allocations_match_their_sum(device):
     for step in range(300):
         if live and rng.random() < 0.5:
             key = list(live)[rng.integers(len(live))]
-            np.testing.assert_array_equal(live[key].numpy(), np.full(live[key].size, key % 251, np.uint8))
+            np.testing.assert_array_equal(
+                live[key].numpy(), np.full(live[key].size, key % 251, np.uint8)
+            )
             del live[key]
         else:
             size = int(rng.integers(1, 70_000))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin with the seven required functions only runs whole models, its memory out of the host's sight."""
+"""A plugin with the seven required functions only runs whole models, its memory out of sight."""
 
 import gc
 
@@ -12,8 +12,14 @@ import chipdock
 
 node = helper.make_node
 REQUIRED = {
-    "device.count", "device.info", "device.open", "device.close", "memory.alloc", "memory.free", "memory.copy",
-}  # fmt: skip
+    "device.count",
+    "device.info",
+    "device.open",
+    "device.close",
+    "memory.alloc",
+    "memory.free",
+    "memory.copy",
+}
 
 
 @pytest.fixture(scope="module", params=["none", "validate"])
@@ -29,14 +35,23 @@ def test_it_has_the_seven_required_functions_only():
 def convolution():
     rng = np.random.default_rng(3)
     return model(
-        [node("Conv", ["x", "w", "b"], ["a"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
-         node("Relu", ["a"], ["r"]), node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
-         node("GlobalAveragePool", ["p"], ["g"]), node("Flatten", ["g"], ["f"]),
-         node("Gemm", ["f", "m", "c"], ["y"], transB=1)],
-        [value("x", shape=["N", 3, "H", "W"])], [value("y")],
-        {"w": rng.standard_normal((8, 3, 3, 3), np.float32), "b": rng.standard_normal(8, np.float32),
-         "m": rng.standard_normal((5, 8), np.float32), "c": rng.standard_normal(5, np.float32)},
-    )  # fmt: skip
+        [
+            node("Conv", ["x", "w", "b"], ["a"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+            node("Relu", ["a"], ["r"]),
+            node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+            node("GlobalAveragePool", ["p"], ["g"]),
+            node("Flatten", ["g"], ["f"]),
+            node("Gemm", ["f", "m", "c"], ["y"], transB=1),
+        ],
+        [value("x", shape=["N", 3, "H", "W"])],
+        [value("y")],
+        {
+            "w": rng.standard_normal((8, 3, 3, 3), np.float32),
+            "b": rng.standard_normal(8, np.float32),
+            "m": rng.standard_normal((5, 8), np.float32),
+            "c": rng.standard_normal(5, np.float32),
+        },
+    )
 
 
 def test_a_convolutional_model_at_two_sizes(nano):
@@ -48,11 +63,16 @@ def test_a_convolutional_model_at_two_sizes(nano):
 
 def test_data_dependent_shapes(nano):
     proto = model(
-        [node("NonZero", ["m"], ["nz"]), node("Squeeze", ["nz", "axes"], ["at"]),
-         node("Gather", ["x", "at"], ["y"]), node("Shape", ["y"], ["s"])],
-        [value("m", BOOL, ["N"]), value("x", shape=["N", 3])], [value("y"), value("s", INT64)],
+        [
+            node("NonZero", ["m"], ["nz"]),
+            node("Squeeze", ["nz", "axes"], ["at"]),
+            node("Gather", ["x", "at"], ["y"]),
+            node("Shape", ["y"], ["s"]),
+        ],
+        [value("m", BOOL, ["N"]), value("x", shape=["N", 3])],
+        [value("y"), value("s", INT64)],
         {"axes": np.int64([0])},
-    )  # fmt: skip
+    )
     loaded = chipdock.load(proto, nano, fallback="allow")
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
     for mask in ([1, 0, 1, 1], [0, 0, 0, 0]):
@@ -62,27 +82,37 @@ def test_data_dependent_shapes(nano):
 
 def test_a_loop_with_captures_and_scan_outputs(nano):
     body = helper.make_graph(
-        [node("Identity", ["c"], ["c2"]), node("Add", ["v", "w"], ["v2"]), node("Neg", ["v2"], ["row"])],
-        "b", [value("i", INT64, []), value("c", BOOL, []), value("v")],
+        [
+            node("Identity", ["c"], ["c2"]),
+            node("Add", ["v", "w"], ["v2"]),
+            node("Neg", ["v2"], ["row"]),
+        ],
+        "b",
+        [value("i", INT64, []), value("c", BOOL, []), value("v")],
         [value("c2", BOOL, []), value("v2"), value("row", shape=[2])],
-    )  # fmt: skip
+    )
     proto = model(
-        [node("Loop", ["n", "yes", "x"], ["y", "rows"], body=body)], [value("n", INT64, []), value("x")],
-        [value("y"), value("rows")], {"w": np.float32([1, 2]), "yes": np.array(True)},
-    )  # fmt: skip
+        [node("Loop", ["n", "yes", "x"], ["y", "rows"], body=body)],
+        [value("n", INT64, []), value("x")],
+        [value("y"), value("rows")],
+        {"w": np.float32([1, 2]), "yes": np.array(True)},
+    )
     for n in (1, 3):
         agrees(proto, {"n": np.int64(n), "x": np.float32([0, 1])}, nano, fallback="allow")
-    got = chipdock.load(proto, nano, fallback="allow").run({"n": np.int64(0), "x": np.float32([7, 8])})
+    got = chipdock.load(proto, nano, fallback="allow").run(
+        {"n": np.int64(0), "x": np.float32([7, 8])}
+    )
     np.testing.assert_array_equal(got["y"].numpy(), [7, 8])
     assert got["rows"].shape == (0, 2)
 
 
 def test_outputs_that_are_inputs_constants_or_listed_twice(nano):
     proto = model(
-        [node("Reshape", ["x", "s"], ["v"]), node("Neg", ["w"], ["f"])], [value("x", shape=["N"])],
+        [node("Reshape", ["x", "s"], ["v"]), node("Neg", ["w"], ["f"])],
+        [value("x", shape=["N"])],
         [value("x", shape=["N"]), value("v"), value("w"), value("f"), value("v2")],
         {"s": np.int64([-1, 1]), "w": np.float32([1, 2])},
-    )  # fmt: skip
+    )
     proto.graph.output[4].name = "v"
     loaded = chipdock.load(proto, nano, fallback="allow")
     x = chipdock.array(np.float32([3, 4]), nano)
@@ -97,9 +127,10 @@ def test_outputs_that_are_inputs_constants_or_listed_twice(nano):
 
 def test_bound_outputs_and_caches(nano):
     proto = model(
-        [node("Add", ["cache", "new"], ["next"])], [value("cache", shape=[3]), value("new", shape=[3])],
+        [node("Add", ["cache", "new"], ["next"])],
+        [value("cache", shape=[3]), value("new", shape=[3])],
         [value("next", shape=[3])],
-    )  # fmt: skip
+    )
     loaded = chipdock.load(proto, nano, fallback="allow")
     cache = chipdock.array(np.zeros(3, np.float32), nano)
     binding = loaded.bind().input("cache", cache).output("next", cache)
@@ -109,8 +140,11 @@ def test_bound_outputs_and_caches(nano):
 
 
 def test_small_types(nano):
-    proto = model([node("Cast", ["x"], ["h"], to=10), node("Cast", ["h"], ["y"], to=FLOAT)], [value("x")],
-                  [value("y"), value("h", 10)])  # fmt: skip
+    proto = model(
+        [node("Cast", ["x"], ["h"], to=10), node("Cast", ["h"], ["y"], to=FLOAT)],
+        [value("x")],
+        [value("y"), value("h", 10)],
+    )
     agrees(proto, {"x": np.float32([1.5, -2])}, nano, fallback="allow")
 
 

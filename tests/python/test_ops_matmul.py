@@ -148,5 +148,5 @@ def test_integer_gemm():
 
 
 def test_gemm_with_an_unfit_c_names_both_shapes():
-    with pytest.raises(chipdock.ChipdockError, match=r"Gemm.*\[4\].*\[2, 5\]"):
+    with pytest.raises(chipdock.ChipdockError, match=r"Gemm.*\[4\].*\[2,5\]"):
         chipdock.run_op("Gemm", normal(2, 3), normal(3, 5), normal(4))

@@ -196,7 +196,7 @@ def test_no_steps_leave_the_state(op):
 def test_unfit_weights_are_named():
     case = Case("LSTM")
     case.w = normal(1, 24, 5)
-    with pytest.raises(chipdock.ChipdockError, match=r"LSTM.*W.*\[1, 24, 5\].*\[1, 24, 4\]"):
+    with pytest.raises(chipdock.ChipdockError, match=r"LSTM.*W.*\[1,24,5\].*\[1,24,4\]"):
         case.run()
 
 

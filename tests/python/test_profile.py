@@ -33,7 +33,7 @@ def test_records_of_a_run():
 
 def test_chrome_trace_is_valid(tmp_path):
     loaded = chipdock.load(mlp())
-    path = tmp_path / "trace \"x\" ü.json"
+    path = tmp_path / 'trace "x" ü.json'
     proto = mlp()
     proto.graph.node[0].name = 'quoted " \\ \n ü'
     named = chipdock.load(proto)
@@ -43,7 +43,13 @@ def test_chrome_trace_is_valid(tmp_path):
     trace = json.loads(path.read_text(encoding="utf-8"))
     events = trace["traceEvents"] if isinstance(trace, dict) else trace
     spans = [e for e in events if e.get("ph") == "X"]
-    assert [e["name"] for e in spans if e["cat"] == "node"] == ["MatMul", "Add", "Relu", "MatMul", "Softmax"] * 2
+    assert [e["name"] for e in spans if e["cat"] == "node"] == [
+        "MatMul",
+        "Add",
+        "Relu",
+        "MatMul",
+        "Softmax",
+    ] * 2
     for event in spans:
         assert event["dur"] >= 0
         assert isinstance(event["ts"], int | float)
@@ -80,16 +86,23 @@ def test_fallbacks_and_copies_are_seen():
     assert {r["device"] for r in seen.records if r["category"] == "node"} == {"cpu:0"}
 
 
+def twice(loaded):
+    loaded(X)
+    loaded(X[:, :3])
+
+
 def test_an_error_inside_still_ends_the_profile(tmp_path):
     loaded = chipdock.load(mlp())
     with pytest.raises(chipdock.errors.InvalidArgumentError), chipdock.profile() as seen:
-        loaded(X)
-        loaded(X[:, :3])
+        twice(loaded)
     assert len(seen.records) == 5
     loaded(X)
     assert len(seen.records) == 5
 
 
 def test_a_path_that_cannot_be_written(tmp_path):
-    with pytest.raises(chipdock.errors.UnavailableError, match="gone"), chipdock.profile(tmp_path / "gone" / "t"):
+    with (
+        pytest.raises(chipdock.errors.UnavailableError, match="gone"),
+        chipdock.profile(tmp_path / "gone" / "t"),
+    ):
         pass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""plugins(), devices(), device(): names, suggestions, options, virtual devices, and one open per device."""
+"""plugins(), devices(), device(): names, suggestions, options, and one open per device."""
 
 import os
 import threading
@@ -46,10 +46,19 @@ def test_printed_names_are_accepted_names(fakes):
 
 @pytest.mark.parametrize(
     ("name", "match"),
-    [("cup:0", "did you mean 'cpu:0'"), ("cpu:7", "cpu:7 does not exist, cpu has"), ("", "must look"),
-     (":0", "must look"), ("cpu:", "must look"), ("cpu:-1", "must look"), ("cpu:x", "must look"),
-     ("cpu:0:0", "no plugin provides"), ("tpu:0", "devices here are"), ("CPU:0", "cpu:0")],
-)  # fmt: skip
+    [
+        ("cup:0", "did you mean 'cpu:0'"),
+        ("cpu:7", "cpu:7 does not exist, cpu has"),
+        ("", "must look"),
+        (":0", "must look"),
+        ("cpu:", "must look"),
+        ("cpu:-1", "must look"),
+        ("cpu:x", "must look"),
+        ("cpu:0:0", "no plugin provides"),
+        ("tpu:0", "devices here are"),
+        ("CPU:0", "cpu:0"),
+    ],
+)
 def test_names_that_cannot_be(name, match):
     with pytest.raises(chipdock.errors.InvalidArgumentError, match=match) as caught:
         chipdock.device(name)
@@ -73,7 +82,7 @@ def test_an_unavailable_plugin_gives_its_cause(fakes):
     fakes("fails_count")
     with pytest.raises(chipdock.errors.UnavailableError, match="driver answered -19"):
         chipdock.device("fake:0")
-    assert [d.name for d in chipdock.devices()][0] == "cpu:0"
+    assert next(d.name for d in chipdock.devices()) == "cpu:0"
 
 
 def test_two_plugins_of_one_name(fakes):
@@ -159,7 +168,11 @@ except chipdock.errors.InvalidArgumentError as error:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("CHIPDOCK_CPU_DEVICES", "four"), ("CHIPDOCK_LAYERS", "nonsense"), ("CHIPDOCK_CPU_STRICT", "x")],
+    [
+        ("CHIPDOCK_CPU_DEVICES", "four"),
+        ("CHIPDOCK_LAYERS", "nonsense"),
+        ("CHIPDOCK_CPU_STRICT", "x"),
+    ],
 )
 def test_a_bad_setting_is_a_state_with_its_cause(name, value):
     code = """

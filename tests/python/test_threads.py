@@ -37,9 +37,11 @@ def batches(index):
 @pytest.fixture(params=["cpu", "strict", "nano", "required"])
 def device(request):
     return {
-        "cpu": lambda: chipdock.device("cpu:0"), "strict": lambda: open_cpu(strict="1"),
-        "nano": lambda: open_fake("nano"), "required": lambda: open_cpu("mask=required"),
-    }[request.param]()  # fmt: skip
+        "cpu": lambda: chipdock.device("cpu:0"),
+        "strict": lambda: open_cpu(strict="1"),
+        "nano": lambda: open_fake("nano"),
+        "required": lambda: open_cpu("mask=required"),
+    }[request.param]()
 
 
 def expected(proto, x):
@@ -82,13 +84,17 @@ def test_one_weight_loaded_by_all_at_once():
 
 def test_loops_and_branches_many_threads():
     body = helper.make_graph(
-        [node("Identity", ["c"], ["c2"]), node("Add", ["v", "w"], ["v2"])], "b",
-        [value("i", INT64, []), value("c", BOOL, []), value("v")], [value("c2", BOOL, []), value("v2")],
-    )  # fmt: skip
+        [node("Identity", ["c"], ["c2"]), node("Add", ["v", "w"], ["v2"])],
+        "b",
+        [value("i", INT64, []), value("c", BOOL, []), value("v")],
+        [value("c2", BOOL, []), value("v2")],
+    )
     proto = model(
-        [node("Loop", ["n", "", "x"], ["y"], body=body)], [value("n", INT64, []), value("x")], [value("y")],
+        [node("Loop", ["n", "", "x"], ["y"], body=body)],
+        [value("n", INT64, []), value("x")],
+        [value("y")],
         {"w": np.float32([1])},
-    )  # fmt: skip
+    )
     loaded = chipdock.load(proto)
 
     def work(index):
@@ -116,8 +122,9 @@ def test_run_op_from_many_threads():
         for r in range(100):
             op = ("Neg", "Exp", "Abs")[r % 3]
             got = chipdock.run_op(op, x).numpy()
-            np.testing.assert_allclose(got, {"Neg": -x.numpy(), "Exp": np.exp(x.numpy()),
-                                             "Abs": x.numpy()}[op], rtol=1e-5)  # fmt: skip
+            np.testing.assert_allclose(
+                got, {"Neg": -x.numpy(), "Exp": np.exp(x.numpy()), "Abs": x.numpy()}[op], rtol=1e-5
+            )
 
     together(work)
 

@@ -106,7 +106,8 @@ T read_struct(const T* given, size_t first_size, const char* what) {
   if (status == CHIPDOCK_UNSUPPORTED) {
     fail(status, what, " carries data in fields that this plugin does not know [BASE-3]");
   }
-  if (status != CHIPDOCK_OK) fail(status, what, " is NULL or has too small a struct_size [BASE-4]");
+  if (given == nullptr || status != CHIPDOCK_OK)
+    fail(status, what, " is NULL or has too small a struct_size [BASE-4]");
   T out{};
   std::memcpy(&out, given, std::min<size_t>(given->struct_size, sizeof(T)));
   out.struct_size = sizeof(T);

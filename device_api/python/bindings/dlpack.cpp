@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack both ways, old and versioned capsules (DLPack 1.1). Host-visible memory is kDLCPU; everything else
-// is kDLExtDev and exchanged only between arrays of chipdock itself. Nothing is copied unless copy=True.
+// DLPack both ways, old and versioned capsules (DLPack 1.1). Host-visible memory is kDLCPU;
+// everything else is kDLExtDev and exchanged only between arrays of chipdock itself. Nothing is
+// copied unless copy=True.
 #include <cstring>
 
 #include "bindings.hpp"
+#include "core_docs.hpp"
 
 namespace chipdock::python {
 namespace {
@@ -46,7 +48,8 @@ constexpr uint64_t kFlagReadOnly = 1 << 0;
 constexpr uint64_t kFlagCopied = 1 << 1;
 constexpr uint64_t kFlagPadded = 1 << 2;  ///< Sub-byte elements one to a byte; ours are packed.
 
-/// What an exported capsule keeps alive. Plain C++: its deleter runs on any thread, without the GIL.
+/// What an exported capsule keeps alive. Plain C++: its deleter runs on any thread, without the
+/// GIL.
 template <class Managed>
 struct Export {
   Managed managed{};
@@ -100,7 +103,8 @@ py::object to_dlpack(const Array& array, const py::object& stream, const py::obj
   if (!dl_device.is_none()) {
     const auto wanted = dl_device.cast<std::pair<int32_t, int32_t>>();
     if (wanted.first != device.device_type || wanted.second != device.device_id) {
-      throw py::buffer_error("the array is on DLPack device (" + std::to_string(device.device_type) + ", " +
+      throw py::buffer_error("the array is on DLPack device (" +
+                             std::to_string(device.device_type) + ", " +
                              std::to_string(device.device_id) + "); copy it with Array.to first");
     }
   }
@@ -116,10 +120,13 @@ py::object to_dlpack(const Array& array, const py::object& stream, const py::obj
     if (fresh.buffer != nullptr) runtime::write_tensor(fresh, from.host(), nullptr);
     source = make_array(std::move(fresh), array.device);
   }
-  const bool versioned = !max_version.is_none() && max_version.cast<py::tuple>()[0].cast<int>() >= 1;
+  const bool versioned =
+      !max_version.is_none() && max_version.cast<py::tuple>()[0].cast<int>() >= 1;
   if (!versioned) {
-    if (source.read_only) throw py::buffer_error("read-only memory needs a versioned DLPack capsule");
-    if (array.tensor.dtype.bits < 8) throw py::buffer_error("sub-byte dtypes need a versioned DLPack capsule");
+    if (source.read_only)
+      throw py::buffer_error("read-only memory needs a versioned DLPack capsule");
+    if (array.tensor.dtype.bits < 8)
+      throw py::buffer_error("sub-byte dtypes need a versioned DLPack capsule");
     return make_capsule(&make_export<DlManaged>(source)->managed, "dltensor");
   }
   auto* out = make_export<DlManagedVersioned>(source);
@@ -143,16 +150,10 @@ std::shared_ptr<const void> keep_managed(Managed* managed) {
 
 /// Throws unless numpy has the dtype: what no one can look at is not taken.
 void check_dtype(chipdock_dtype dtype) {
-  const bool whole = dtype.bits == 8 || dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64 ||
-                     (dtype.code == CHIPDOCK_DTYPE_COMPLEX && dtype.bits == 128);
-  const bool plain = (dtype.code == CHIPDOCK_DTYPE_INT || dtype.code == CHIPDOCK_DTYPE_UINT ||
-                      dtype.code == CHIPDOCK_DTYPE_FLOAT || dtype.code == CHIPDOCK_DTYPE_COMPLEX ||
-                      dtype.code == CHIPDOCK_DTYPE_BOOL);
-  if (plain && whole) return;
   try {
-    to_numpy_dtype(dtype);
-    if (!plain || dtype.bits < 8) return;
+    if (to_numpy_dtype(dtype).itemsize() == (dtype.bits + 7) / 8) return;
   } catch (const runtime::Error&) {  // said below
+  } catch (const py::error_already_set&) {
   }
   throw py::buffer_error("DLPack dtype with code " + std::to_string(dtype.code) + " and " +
                          std::to_string(dtype.bits) + " bits is not supported");
@@ -161,8 +162,9 @@ void check_dtype(chipdock_dtype dtype) {
 Array import_tensor(const DlTensor& t, std::shared_ptr<const void> keep,
                     const std::shared_ptr<runtime::Device>& device) {
   if (t.device.device_type != kDlCpu) {
-    throw py::buffer_error("from_dlpack takes host memory (device type 1), the producer has device type " +
-                           std::to_string(t.device.device_type));
+    throw py::buffer_error(
+        "from_dlpack takes host memory (device type 1), the producer has device type " +
+        std::to_string(t.device.device_type));
   }
   if (t.dtype.lanes != 1) throw py::buffer_error("vector dtypes (lanes > 1) are not supported");
   check_dtype(t.dtype);
@@ -186,11 +188,13 @@ Array from_dlpack(const py::object& source, const std::shared_ptr<runtime::Devic
     capsule = source.attr("__dlpack__")();  // a producer from before DLPack 1.0
   }
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned") != 0) {
-    auto* managed = static_cast<DlManagedVersioned*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
+    auto* managed =
+        static_cast<DlManagedVersioned*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
     PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
     auto keep = keep_managed(managed);
     if (managed->version.major != 1) {
-      throw py::buffer_error("the producer speaks DLPack " + std::to_string(managed->version.major) + "." +
+      throw py::buffer_error("the producer speaks DLPack " +
+                             std::to_string(managed->version.major) + "." +
                              std::to_string(managed->version.minor) + ", this reader 1.x");
     }
     if ((managed->flags & kFlagPadded) != 0) {
@@ -211,12 +215,16 @@ Array from_dlpack(const py::object& source, const std::shared_ptr<runtime::Devic
 void register_dlpack(py::module_& module, py::class_<Array, std::shared_ptr<Array>>& array) {
   array
       .def("__dlpack__", &to_dlpack, py::kw_only(), py::arg("stream") = py::none(),
-           py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(), py::arg("copy") = py::none())
-      .def("__dlpack_device__", [](const Array& a) {
-        const DlDevice device = device_of(a);
-        return py::make_tuple(device.device_type, device.device_id);
-      });
-  module.def("from_dlpack", &from_dlpack, py::arg("source"), py::arg("device"));
+           py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
+           py::arg("copy") = py::none(), docs::Array::kDlpack)
+      .def(
+          "__dlpack_device__",
+          [](const Array& a) {
+            const DlDevice device = device_of(a);
+            return py::make_tuple(device.device_type, device.device_id);
+          },
+          docs::Array::kDlpack_Device);
+  module.def("from_dlpack", &from_dlpack, py::arg("source"), py::arg("device"), docs::from_dlpack);
 }
 
 }  // namespace chipdock::python

@@ -23,11 +23,13 @@ void register_errors(py::module_& module) {
     try {
       if (pointer) std::rethrow_exception(pointer);
     } catch (const runtime::Error& error) {
-      raise_python(error.what(), error.code(), error.vendor_code(), error.scope(), error.correlation_id());
+      raise_python(error.what(), error.code(), error.vendor_code(), error.scope(),
+                   error.correlation_id());
     } catch (const kit::Failure& failure) {
       raise_python(failure.what(), failure.code(), failure.vendor_code(), CHIPDOCK_SCOPE_CALL, 0);
     } catch (const std::bad_alloc&) {
-      raise_python("OUT_OF_MEMORY: host memory is exhausted", CHIPDOCK_OUT_OF_MEMORY, 0, CHIPDOCK_SCOPE_PROCESS, 0);
+      raise_python("OUT_OF_MEMORY: host memory is exhausted", CHIPDOCK_OUT_OF_MEMORY, 0,
+                   CHIPDOCK_SCOPE_PROCESS, 0);
     }
   });
   std::vector<std::string> names(std::begin(kit::kStatusNames), std::end(kit::kStatusNames));

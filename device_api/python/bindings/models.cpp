@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building a graph, compiling it to a plan, running it. The Python layer (chipdock._lower) reads ONNX.
+// Building a graph, compiling it to a plan, running it. The Python layer (chipdock._lower) reads
+// ONNX.
 #include <cstring>
 #include <optional>
 #include <random>
 
 #include "bindings.hpp"
+#include "core_docs.hpp"
 #include "exec/frame.hpp"
 #include "exec/plan.hpp"
 #include "exec/specialize.hpp"
@@ -23,7 +25,9 @@ using runtime::PlanOptions;
 using runtime::RunOptions;
 using runtime::TensorRef;
 
-chipdock_dtype dtype_from(const py::object& dtype) { return from_numpy_dtype(py::dtype::from_args(dtype)); }
+chipdock_dtype dtype_from(const py::object& dtype) {
+  return from_numpy_dtype(py::dtype::from_args(dtype));
+}
 
 int32_t add_value(IrGraph& graph, const std::string& name, const py::object& dtype,
                   const std::optional<Dims>& dims) {
@@ -64,7 +68,8 @@ IrConstant make_constant(const py::array& given) {
   return constant;
 }
 
-void add_attribute(IrNode& node, const std::string& name, const std::string& kind, const py::object& value) {
+void add_attribute(IrNode& node, const std::string& name, const std::string& kind,
+                   const py::object& value) {
   runtime::Attributes& attributes = node.attributes;
   if (kind == "int") return attributes.add_integer(name, value.cast<int64_t>());
   if (kind == "float") return attributes.add_number(name, value.cast<double>());
@@ -74,46 +79,67 @@ void add_attribute(IrNode& node, const std::string& name, const std::string& kin
   if (kind == "strings") return attributes.add_texts(name, value.cast<std::vector<std::string>>());
   if (kind == "tensor") {
     const IrConstant constant = make_constant(value.cast<py::array>());
-    return attributes.add_tensor(name, constant.dtype, constant.dims, constant.data, constant.bytes);
+    return attributes.add_tensor(name, constant.dtype, constant.dims, constant.data,
+                                 constant.bytes);
   }
   runtime::raise(CHIPDOCK_INVALID_ARGUMENT, "attribute '", name, "' has kind '", kind, "'");
 }
 
 void register_graph(py::module_& module) {
-  py::class_<IrNode, std::shared_ptr<IrNode>>(module, "GraphNode")
-      .def("add_attribute", &add_attribute, py::arg("name"), py::arg("kind"), py::arg("value"))
-      .def("add_subgraph", [](IrNode& node, const std::string& attribute, std::shared_ptr<IrGraph> graph,
-                              const std::vector<std::pair<int32_t, int32_t>>& captures) {
-        node.subgraphs.push_back({attribute, std::move(graph), captures});
-      });
-  py::class_<IrGraph, std::shared_ptr<IrGraph>>(module, "Graph_")
-      .def(py::init<>())
-      .def("add_value", &add_value, py::arg("name"), py::arg("dtype"), py::arg("dims"))
-      .def("set_value",
-           [](IrGraph& graph, int32_t value, const py::object& dtype) {
-             graph.values.at(static_cast<size_t>(value)).dtype = dtype_from(dtype);
-           })
-      .def("add_constant",
-           [](IrGraph& graph, int32_t value, const py::array& array) {
-             IrConstant constant = make_constant(array);
-             graph.values.at(static_cast<size_t>(value)).dtype = constant.dtype;
-             graph.constants[value] = std::move(constant);
-           })
-      .def("add_node",
-           [](IrGraph& graph, const std::string& name, const std::string& domain, const std::string& op,
-              int32_t since_version, const std::vector<int32_t>& inputs, const std::vector<int32_t>& outputs) {
-             auto node = std::make_shared<IrNode>();
-             node->name = name;
-             node->domain = domain;
-             node->op = op;
-             node->since_version = since_version;
-             node->inputs = inputs;
-             node->outputs = outputs;
-             graph.nodes.push_back(node);
-             return node;
-           })
-      .def("set_inputs", [](IrGraph& graph, const std::vector<int32_t>& values) { graph.inputs = values; })
-      .def("set_outputs", [](IrGraph& graph, const std::vector<int32_t>& values) { graph.outputs = values; });
+  py::class_<IrNode, std::shared_ptr<IrNode>>(module, "GraphNode", docs::GraphNode::kClass)
+      .def("add_attribute", &add_attribute, py::arg("name"), py::arg("kind"), py::arg("value"),
+           docs::GraphNode::add_attribute)
+      .def(
+          "add_subgraph",
+          [](IrNode& node, const std::string& attribute, std::shared_ptr<IrGraph> graph,
+             const std::vector<std::pair<int32_t, int32_t>>& captures) {
+            node.subgraphs.push_back({attribute, std::move(graph), captures});
+          },
+          py::arg("attribute"), py::arg("graph"), py::arg("captures"),
+          docs::GraphNode::add_subgraph);
+  py::class_<IrGraph, std::shared_ptr<IrGraph>>(module, "ModelGraph", docs::ModelGraph::kClass)
+      .def(py::init<>(), docs::ModelGraph::kInit)
+      .def("add_value", &add_value, py::arg("name"), py::arg("dtype"), py::arg("dims"),
+           docs::ModelGraph::add_value)
+      .def(
+          "set_value",
+          [](IrGraph& graph, int32_t value, const py::object& dtype) {
+            graph.values.at(static_cast<size_t>(value)).dtype = dtype_from(dtype);
+          },
+          py::arg("value"), py::arg("dtype"), docs::ModelGraph::set_value)
+      .def(
+          "add_constant",
+          [](IrGraph& graph, int32_t value, const py::array& array) {
+            IrConstant constant = make_constant(array);
+            graph.values.at(static_cast<size_t>(value)).dtype = constant.dtype;
+            graph.constants[value] = std::move(constant);
+          },
+          py::arg("value"), py::arg("array"), docs::ModelGraph::add_constant)
+      .def(
+          "add_node",
+          [](IrGraph& graph, const std::string& name, const std::string& domain,
+             const std::string& op, int32_t since_version, const std::vector<int32_t>& inputs,
+             const std::vector<int32_t>& outputs) {
+            auto node = std::make_shared<IrNode>();
+            node->name = name;
+            node->domain = domain;
+            node->op = op;
+            node->since_version = since_version;
+            node->inputs = inputs;
+            node->outputs = outputs;
+            graph.nodes.push_back(node);
+            return node;
+          },
+          py::arg("name"), py::arg("domain"), py::arg("op"), py::arg("since_version"),
+          py::arg("inputs"), py::arg("outputs"), docs::ModelGraph::add_node)
+      .def(
+          "set_inputs",
+          [](IrGraph& graph, const std::vector<int32_t>& values) { graph.inputs = values; },
+          py::arg("values"), docs::ModelGraph::set_inputs)
+      .def(
+          "set_outputs",
+          [](IrGraph& graph, const std::vector<int32_t>& values) { graph.outputs = values; },
+          py::arg("values"), docs::ModelGraph::set_outputs);
 }
 
 PlanOptions plan_options(const py::dict& given) {
@@ -131,12 +157,18 @@ PlanOptions plan_options(const py::dict& given) {
 
 const char* placement_name(runtime::Placement placement) {
   switch (placement) {
-    case runtime::Placement::kDevice: return "device";
-    case runtime::Placement::kFallback: return "fallback";
-    case runtime::Placement::kShape: return "shape";
-    case runtime::Placement::kView: return "view";
-    case runtime::Placement::kFolded: return "folded";
-    case runtime::Placement::kControl: return "control";
+    case runtime::Placement::kDevice:
+      return "device";
+    case runtime::Placement::kFallback:
+      return "fallback";
+    case runtime::Placement::kShape:
+      return "shape";
+    case runtime::Placement::kView:
+      return "view";
+    case runtime::Placement::kFolded:
+      return "folded";
+    case runtime::Placement::kControl:
+      return "control";
   }
   return "";
 }
@@ -157,11 +189,14 @@ py::list report_list(const Plan& plan) {
   return out;
 }
 
-/// numpy arrays are borrowed for the call where they are contiguous; `held` keeps copies that had to be made.
-TensorRef input_tensor(const py::handle& value, const std::shared_ptr<Device>& host, std::vector<py::object>& held) {
+/// numpy arrays are borrowed for the call where they are contiguous; `held` keeps copies that had
+/// to be made.
+TensorRef input_tensor(const py::handle& value, const std::shared_ptr<Device>& host,
+                       std::vector<py::object>& held) {
   if (py::isinstance<Array>(value)) {
     const auto& array = value.cast<const Array&>();
-    if (array.tensor.buffer != nullptr && array.tensor.buffer->memory() == nullptr && !array.contiguous()) {
+    if (array.tensor.buffer != nullptr && array.tensor.buffer->memory() == nullptr &&
+        !array.contiguous()) {
       held.push_back(py::cast(make_array(dense(array), array.device)));
       return held.back().cast<const Array&>().tensor;
     }
@@ -169,7 +204,9 @@ TensorRef input_tensor(const py::handle& value, const std::shared_ptr<Device>& h
   }
   py::array array = py::array::ensure(value, py::array::c_style);
   if (!array) throw py::error_already_set();
-  if (reinterpret_cast<uintptr_t>(array.data()) % static_cast<uintptr_t>(std::max<py::ssize_t>(array.itemsize(), 1)) != 0) {
+  if (reinterpret_cast<uintptr_t>(array.data()) %
+          static_cast<uintptr_t>(std::max<py::ssize_t>(array.itemsize(), 1)) !=
+      0) {
     array = array.attr("copy")();
   }
   const TensorRef tensor = borrow_numpy(array, host);
@@ -215,7 +252,8 @@ py::dict memory_report(Plan& plan, const std::vector<Dims>& inputs) {
     spec = runtime::specialize(plan, inputs);
   }
   uint64_t workspace = 0;
-  for (const runtime::RunStep& step : spec->steps) workspace = std::max(workspace, step.workspace_bytes);
+  for (const runtime::RunStep& step : spec->steps)
+    workspace = std::max(workspace, step.workspace_bytes);
   py::dict out;
   out["weight_bytes"] = plan.weight_bytes();
   out["activation_bytes"] = spec->activation_bytes;
@@ -234,23 +272,25 @@ py::dict memory_report(Plan& plan, const std::vector<Dims>& inputs) {
 
 void register_models(py::module_& module) {
   register_graph(module);
-  py::class_<Plan, std::shared_ptr<Plan>>(module, "Plan")
+  py::class_<Plan, std::shared_ptr<Plan>>(module, "Plan", docs::Plan::kClass)
       .def_static(
           "compile",
-          [](std::shared_ptr<IrGraph> graph, std::shared_ptr<Device> device, std::shared_ptr<Device> host,
-             const py::dict& options) {
+          [](std::shared_ptr<IrGraph> graph, std::shared_ptr<Device> device,
+             std::shared_ptr<Device> host, const py::dict& options) {
             const PlanOptions parsed = plan_options(options);
             const py::gil_scoped_release no_gil;
             return Plan::compile(std::move(graph), std::move(device), std::move(host), parsed);
           },
-          py::arg("graph"), py::arg("device"), py::arg("host"), py::arg("options"))
-      .def("run", &run_plan, py::arg("inputs"), py::arg("stream") = nullptr, py::arg("profiler") = nullptr,
-           py::arg("seed") = py::none(), py::arg("bound") = py::none())
-      .def("report", &report_list)
-      .def("memory", &memory_report, py::arg("input_shapes"))
-      .def_property_readonly("device", &Plan::device)
-      .def_property_readonly("host", &Plan::host)
-      .def_property_readonly("weight_bytes", &Plan::weight_bytes);
+          py::arg("graph"), py::arg("device"), py::arg("host"), py::arg("options"),
+          docs::Plan::compile)
+      .def("run", &run_plan, py::arg("inputs"), py::arg("stream") = nullptr,
+           py::arg("profiler") = nullptr, py::arg("seed") = py::none(),
+           py::arg("bound") = py::none(), docs::Plan::run)
+      .def("report", &report_list, docs::Plan::report)
+      .def("memory", &memory_report, py::arg("input_shapes"), docs::Plan::memory)
+      .def_property_readonly("device", &Plan::device, docs::Plan::device)
+      .def_property_readonly("host", &Plan::host, docs::Plan::host)
+      .def_property_readonly("weight_bytes", &Plan::weight_bytes, docs::Plan::weight_bytes);
 }
 
 }  // namespace chipdock::python

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// numpy in and out, in every dtype that numpy and ml_dtypes can hold. ml_dtypes keeps 4-bit and 2-bit types
-// one to a byte; chipdock packs them, low part first (base.h, chipdock_dtype).
+// numpy in and out, in every dtype that numpy and ml_dtypes can hold. ml_dtypes keeps 4-bit and
+// 2-bit types one to a byte; chipdock packs them, low part first (base.h, chipdock_dtype).
 #include <cstring>
-#include <map>
 
 #include "bindings.hpp"
 
@@ -41,7 +40,8 @@ const std::vector<std::pair<chipdock_dtype, py::dtype>>& ml_dtypes() {
     const py::module_ module = py::module_::import("ml_dtypes");
     for (const Named& entry : kMlDtypes) {
       if (!py::hasattr(module, entry.name)) continue;
-      made->emplace_back(kit::dtype(entry.code, entry.bits), py::dtype::from_args(module.attr(entry.name)));
+      made->emplace_back(kit::dtype(entry.code, entry.bits),
+                         py::dtype::from_args(module.attr(entry.name)));
     }
     return made;
   }();
@@ -51,12 +51,18 @@ const std::vector<std::pair<chipdock_dtype, py::dtype>>& ml_dtypes() {
 py::dtype plain_dtype(chipdock_dtype dtype) {
   const int bytes = dtype.bits / 8;
   switch (dtype.code) {
-    case CHIPDOCK_DTYPE_BOOL: return py::dtype("?");
-    case CHIPDOCK_DTYPE_INT: return py::dtype("i" + std::to_string(bytes));
-    case CHIPDOCK_DTYPE_UINT: return py::dtype("u" + std::to_string(bytes));
-    case CHIPDOCK_DTYPE_FLOAT: return py::dtype("f" + std::to_string(bytes));
-    case CHIPDOCK_DTYPE_COMPLEX: return py::dtype("c" + std::to_string(bytes));
-    default: break;
+    case CHIPDOCK_DTYPE_BOOL:
+      return py::dtype("?");
+    case CHIPDOCK_DTYPE_INT:
+      return py::dtype("i" + std::to_string(bytes));
+    case CHIPDOCK_DTYPE_UINT:
+      return py::dtype("u" + std::to_string(bytes));
+    case CHIPDOCK_DTYPE_FLOAT:
+      return py::dtype("f" + std::to_string(bytes));
+    case CHIPDOCK_DTYPE_COMPLEX:
+      return py::dtype("c" + std::to_string(bytes));
+    default:
+      break;
   }
   runtime::raise(CHIPDOCK_UNSUPPORTED, kit::dtype_name(dtype), " has no numpy dtype");
 }
@@ -85,7 +91,8 @@ void unpack(const uint8_t* source, uint64_t count, chipdock_dtype dtype, uint8_t
   for (uint64_t i = 0; i < count; ++i) {
     const int shift = static_cast<int>(i % static_cast<uint64_t>(per_byte)) * bits;
     int value = (source[i / static_cast<uint64_t>(per_byte)] >> shift) & mask;
-    if (is_signed && (value >> (bits - 1)) != 0) value |= ~mask;  // ml_dtypes keeps the sign extended
+    if (is_signed && (value >> (bits - 1)) != 0)
+      value |= ~mask;  // ml_dtypes keeps the sign extended
     target[i] = static_cast<uint8_t>(value);
   }
 }
@@ -115,23 +122,29 @@ chipdock_dtype from_numpy_dtype(const py::dtype& dtype) {
   const auto bits = static_cast<int>(dtype.itemsize() * 8);
   if (dtype.byteorder() != '>') {
     switch (dtype.kind()) {
-      case 'b': return kit::kBool;
-      case 'i': return kit::dtype(CHIPDOCK_DTYPE_INT, bits);
-      case 'u': return kit::dtype(CHIPDOCK_DTYPE_UINT, bits);
+      case 'b':
+        return kit::kBool;
+      case 'i':
+        return kit::dtype(CHIPDOCK_DTYPE_INT, bits);
+      case 'u':
+        return kit::dtype(CHIPDOCK_DTYPE_UINT, bits);
       case 'f':
-        if (bits <= 64 && bits >= 16 && dtype.num() < 256) return kit::dtype(CHIPDOCK_DTYPE_FLOAT, bits);
+        if (bits <= 64 && bits >= 16 && dtype.num() < 256)
+          return kit::dtype(CHIPDOCK_DTYPE_FLOAT, bits);
         break;
       case 'c':
         if (bits <= 128) return kit::dtype(CHIPDOCK_DTYPE_COMPLEX, bits);
         break;
-      default: break;
+      default:
+        break;
     }
     for (const auto& [known, numpy] : ml_dtypes()) {
       if (numpy.equal(dtype)) return known;
     }
   }
   runtime::raise(CHIPDOCK_INVALID_ARGUMENT, "dtype ", std::string(py::str(dtype)),
-                 " cannot be held by a device; allowed are bool, (u)int8 to 64, float16 to 64, complex and the "
+                 " cannot be held by a device; allowed are bool, (u)int8 to 64, float16 to 64, "
+                 "complex and the "
                  "ml_dtypes types, in native byte order");
 }
 
@@ -147,9 +160,11 @@ TensorRef keep_numpy(const py::array& array, const std::shared_ptr<runtime::Devi
 py::array share_with_numpy(const Array& array) {
   const TensorRef& tensor = array.tensor;
   auto* held = new std::shared_ptr<runtime::Buffer>(tensor.buffer);
-  const py::capsule base(held, [](void* p) { delete static_cast<std::shared_ptr<runtime::Buffer>*>(p); });
+  const py::capsule base(held,
+                         [](void* p) { delete static_cast<std::shared_ptr<runtime::Buffer>*>(p); });
   const std::vector<py::ssize_t> shape(tensor.dims.begin(), tensor.dims.end());
   std::vector<py::ssize_t> strides;
+  strides.reserve(array.strides.size());
   for (const int64_t stride : array.strides) strides.push_back(stride * (tensor.dtype.bits / 8));
   py::array out(to_numpy_dtype(tensor.dtype), shape, strides, tensor.host(), base);
   if (array.read_only) out.attr("setflags")(py::arg("write") = false);
@@ -157,7 +172,8 @@ py::array share_with_numpy(const Array& array) {
 }
 
 py::array to_numpy(const Array& array, bool share) {
-  if (share && array.tensor.dtype.bits >= 8 && array.tensor.host() != nullptr) return share_with_numpy(array);
+  if (share && array.tensor.dtype.bits >= 8 && array.tensor.host() != nullptr)
+    return share_with_numpy(array);
   const TensorRef tensor = dense(array);
   const py::dtype dtype = to_numpy_dtype(tensor.dtype);
   const std::vector<py::ssize_t> shape(tensor.dims.begin(), tensor.dims.end());
@@ -165,7 +181,8 @@ py::array to_numpy(const Array& array, bool share) {
     std::vector<uint8_t> packed(tensor.bytes());
     runtime::read_tensor(tensor, packed.data(), nullptr);
     py::array out(dtype, shape);
-    unpack(packed.data(), static_cast<uint64_t>(tensor.size()), tensor.dtype, static_cast<uint8_t*>(out.mutable_data()));
+    unpack(packed.data(), static_cast<uint64_t>(tensor.size()), tensor.dtype,
+           static_cast<uint8_t*>(out.mutable_data()));
     return out;
   }
   py::array out(dtype, shape);

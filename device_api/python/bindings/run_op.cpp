@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_op: one operator on arrays. The plan of a call is cached by operator, device and dtypes, so that a
-// repeated call costs a lookup, a run and one new Array. Written against the C API of Python: argument
-// handling by pybind11 would cost as much as the addition of two small arrays.
+// run_op: one operator on arrays. The plan of a call is cached by operator, device and dtypes, so
+// that a repeated call costs a lookup, a run and one new Array. Written against the C API of
+// Python: argument handling by pybind11 would cost as much as the addition of two small arrays.
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
 
 #include "bindings.hpp"
+#include "core_docs.hpp"
 #include "exec/plan.hpp"
 
 namespace chipdock::python {
@@ -40,14 +41,16 @@ uint32_t dtype_word(chipdock_dtype dtype) {
   return 1U << 31 | static_cast<uint32_t>(dtype.code) << 16 | dtype.bits;
 }
 
-/// Used with the GIL held, which serialises it. Leaked: plans must not outlive the interpreter's exit handlers,
-/// and those clear it through clear_op_cache.
+/// Used with the GIL held, which serialises it. Leaked: plans must not outlive the interpreter's
+/// exit handlers, and those clear it through clear_op_cache.
 std::unordered_map<Key, std::shared_ptr<Plan>, KeyHash>& cache() {
   static auto* plans = new std::unordered_map<Key, std::shared_ptr<Plan>, KeyHash>;
   return *plans;
 }
 
-py::object python_part(const char* name) { return py::module_::import("chipdock._run_op").attr(name); }
+py::object python_part(const char* name) {
+  return py::module_::import("chipdock._run_op").attr(name);
+}
 
 /// Runs `plan` and wraps what comes out: one Array, or a tuple if there are several outputs.
 PyObject* run(const std::shared_ptr<Plan>& plan, const std::vector<TensorRef>& inputs) {
@@ -69,7 +72,8 @@ PyObject* run(const std::shared_ptr<Plan>& plan, const std::vector<TensorRef>& i
     return py::cast(make_array(std::move(outputs[0]), plan->device())).release().ptr();
   }
   py::tuple out(outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i) out[i] = make_array(std::move(outputs[i]), plan->device());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    out[i] = make_array(std::move(outputs[i]), plan->device());
   return out.release().ptr();
 }
 
@@ -85,7 +89,8 @@ PyObject* try_fast(PyObject* const* args, Py_ssize_t count) {
   key.dtypes.reserve(static_cast<size_t>(count));
   std::vector<TensorRef> inputs;
   inputs.reserve(static_cast<size_t>(count));
-  static const PyTypeObject* array_type = reinterpret_cast<PyTypeObject*>(py::type::of<Array>().ptr());
+  static const PyTypeObject* array_type =
+      reinterpret_cast<PyTypeObject*>(py::type::of<Array>().ptr());
   for (Py_ssize_t i = 1; i < count; ++i) {
     if (Py_TYPE(args[i]) != array_type) return nullptr;
     const auto& array = py::handle(args[i]).cast<const Array&>();
@@ -121,34 +126,25 @@ PyObject* run_op(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* n
   return nullptr;
 }
 
-constexpr char kDoc[] =
-    "run_op(op, *inputs, device=None, domain='', opset=None, outputs=1, **attributes)\n--\n\n"
-    "Compute one operator.\n\n"
-    "Args:\n"
-    "    op: ONNX operator name, such as 'Add'.\n"
-    "    inputs: Arrays, numpy arrays or scalars, any shape and dtype that the operator takes; None for an\n"
-    "        optional input that is not given.\n"
-    "    device: Where to run; default: the device of the first Array, else cpu:0.\n"
-    "    domain: Operator domain; '' is ONNX's own.\n"
-    "    opset: Opset version whose definition is meant; default: the newest that the installed onnx knows.\n"
-    "    outputs: How many outputs are wanted.\n"
-    "    attributes: The operator's attributes; those not given have the schema's defaults.\n\n"
-    "Returns:\n"
-    "    An Array on the device; a tuple of them if `outputs` is more than 1.\n\n"
-    "Raises:\n"
-    "    InvalidArgumentError: Unknown operator, shapes or dtypes that do not fit.\n"
-    "    UnsupportedError: The device has no kernel for it.\n\n"
-    "Source:\n"
-    "    ONNX operator specification.\n";
+/// With the signature in front, as inspect.signature reads it.
+const char* run_op_doc() {
+  static const auto* text = new std::string(
+      "run_op(op, *inputs, device=None, domain='', opset=None, outputs=1, **attributes)\n--\n\n" +
+      std::string(docs::run_op));
+  return text->c_str();
+}
 
-PyMethodDef kRunOp = {"run_op", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&run_op)),
-                      METH_FASTCALL | METH_KEYWORDS, kDoc};
+PyMethodDef kRunOp = {"run_op",
+                      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&run_op)),
+                      METH_FASTCALL | METH_KEYWORDS, nullptr};
 
 }  // namespace
 
 void register_run_op(py::module_& module) {
-  module.attr("run_op") = py::reinterpret_steal<py::object>(PyCFunction_NewEx(&kRunOp, nullptr, nullptr));
-  module.def("clear_op_cache", [] { cache().clear(); });
+  kRunOp.ml_doc = run_op_doc();
+  module.attr("run_op") =
+      py::reinterpret_steal<py::object>(PyCFunction_NewEx(&kRunOp, nullptr, nullptr));
+  module.def("clear_op_cache", [] { cache().clear(); }, docs::clear_op_cache);
 }
 
 }  // namespace chipdock::python

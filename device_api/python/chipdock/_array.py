@@ -16,8 +16,8 @@ def array(values: object, device: "str | _core.Device" = "cpu:0") -> "_core.Arra
     """Copy values to a device.
 
     Args:
-        values: numpy array, numbers, or nested lists of them, any shape; dtype as numpy sees it, with
-            ml_dtypes for bfloat16, fp8 and 4-bit types.
+        values: numpy array, numbers, or nested lists of them, any shape; dtype as numpy sees it,
+            with ml_dtypes for bfloat16, fp8 and 4-bit types.
         device: Where to.
 
     Returns:
@@ -53,11 +53,11 @@ def from_dlpack(source: object) -> "_core.Array":
     """Take a tensor of another library without a copy.
 
     Args:
-        source: Anything with __dlpack__ in host memory, any shape, strides and dtype that DLPack has.
+        source: Anything with __dlpack__ in host memory, any shape, strides and dtype of DLPack.
 
     Returns:
-        An Array that shares the memory and keeps `source` alive. Devices that read host memory use it
-        as it is; others copy it when a model runs.
+        An Array that shares the memory and keeps `source` alive. Devices that read host memory use
+        it as it is; others copy it when a model runs.
 
     Raises:
         BufferError: The memory is not the host's.

@@ -27,7 +27,8 @@ class Manifest:
     """One plugin as its plugin.toml describes it.
 
     Attributes:
-        source: Where it was found: "package NAME", "CHIPDOCK_PLUGIN_PATH", a manifest folder, or "path".
+        source: Where it was found: "package NAME", "CHIPDOCK_PLUGIN_PATH", a manifest folder, or
+            "path".
         path: The library; may not exist.
         id: "vendor.plugin", the identity; "" if the manifest could not be read.
         name: Device name: "acme" in "acme:0".
@@ -131,7 +132,10 @@ def find_plugins() -> list[Manifest]:
     for item in os.environ.get("CHIPDOCK_PLUGIN_PATH", "").split(os.pathsep):
         if item:
             found += _from_path(Path(item), "CHIPDOCK_PLUGIN_PATH")
-    for base in (platformdirs.site_config_path("chipdock"), platformdirs.user_config_path("chipdock")):
+    for base in (
+        platformdirs.site_config_path("chipdock"),
+        platformdirs.user_config_path("chipdock"),
+    ):
         if (base / "plugins.d").is_dir():
             found += _from_path(base / "plugins.d", str(base / "plugins.d"))
     unique: dict[str, Manifest] = {}

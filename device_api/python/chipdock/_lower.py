@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """From an ONNX graph to the executor's: names become numbers, attributes get the schema's defaults.
 
-Dtypes of all values are settled here, from onnx's inference where it knows them and from the operators'
-type variables elsewhere. Shapes are advice: what cannot be derived is unknown, never a failure.
+Dtypes of all values are settled here, from onnx's inference where it knows them and from the
+operators' type variables elsewhere. Shapes are advice: what cannot be derived is unknown, never a
+failure.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,15 @@ from onnx import AttributeProto, defs
 
 from chipdock import _core
 from chipdock._onnx_file import ModelFile, tensor_array
-from chipdock.errors import InvalidArgumentError, UnsupportedError
+from chipdock._onnx_graph import (
+    bad,
+    check_signature,
+    check_types,
+    constant_value,
+    in_order,
+    output_dtype,
+)
+from chipdock.errors import UnsupportedError
 
 __all__ = ["ValueInfo", "lower"]
 
@@ -29,8 +37,6 @@ _KINDS = {
     AttributeProto.INTS: "ints",
     AttributeProto.STRINGS: "strings",
 }
-_OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
-_VARIADIC = defs.OpSchema.FormalParameterOption.Variadic
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class ValueInfo:
 class _Scope:
     """One graph being lowered. Names not found here are captured from the outer scope."""
 
-    graph: "_core.Graph_"
+    graph: "_core.ModelGraph"
     outer: "_Scope | None" = None
     numbers: dict[str, int] = field(default_factory=dict)
     dtypes: dict[str, int] = field(default_factory=dict)  # TensorProto.DataType by name
@@ -82,10 +88,6 @@ class _Scope:
         return number
 
 
-def _bad(text: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"INVALID_ARGUMENT: {text}")
-
-
 def _numpy_dtype(data_type: int, name: str) -> np.dtype:
     if data_type == onnx.TensorProto.STRING:
         text = f"UNSUPPORTED: value {name!r} holds strings; string tensors are not supported yet"
@@ -93,8 +95,10 @@ def _numpy_dtype(data_type: int, name: str) -> np.dtype:
     try:
         return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(data_type))
     except KeyError:
-        raise _bad(f"value {name!r} has data type {data_type}, which onnx {onnx.__version__} does not "
-                   "know") from None  # fmt: skip
+        text = (
+            f"value {name!r} has data type {data_type}, which onnx {onnx.__version__} does not know"
+        )
+        raise bad(text) from None
 
 
 def _value_shape(tensor: onnx.TypeProto.Tensor) -> tuple[int | str | None, ...] | None:
@@ -125,12 +129,14 @@ def _tensor_info(value: onnx.ValueInfoProto) -> ValueInfo:
 class _Lowering:
     def __init__(self, file: ModelFile) -> None:
         self.file = file
-        self.opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in file.proto.opset_import}
+        self.opsets = {
+            o.domain if o.domain != "ai.onnx" else "": o.version for o in file.proto.opset_import
+        }
 
     def graph(
         self, proto: onnx.GraphProto, outer: _Scope | None
     ) -> tuple[_Scope, list[ValueInfo], list[ValueInfo]]:
-        scope = _Scope(_core.Graph_(), outer)
+        scope = _Scope(_core.ModelGraph(), outer)
         for value in (*proto.value_info, *proto.input, *proto.output):
             if value.type.WhichOneof("value") == "tensor_type" and value.type.tensor_type.elem_type:
                 scope.dtypes.setdefault(value.name, value.type.tensor_type.elem_type)
@@ -140,22 +146,26 @@ class _Lowering:
             raise UnsupportedError("UNSUPPORTED: sparse initializers are not supported yet")
         for tensor in proto.initializer:
             if tensor.name in scope.numbers:
-                raise _bad(f"initializer {tensor.name!r} is declared twice")
+                raise bad(f"initializer {tensor.name!r} is declared twice")
             self.constant(scope, tensor.name, tensor_array(tensor, self.file), tensor.data_type)
         inputs = [self._input(v, outer) for v in proto.input if v.name not in initial]
         names = [v.name for v in inputs]
-        for value, proto_value in zip(inputs, (v for v in proto.input if v.name not in initial), strict=True):
+        for value, proto_value in zip(
+            inputs, (v for v in proto.input if v.name not in initial), strict=True
+        ):
             if value.name in scope.numbers:
-                raise _bad(f"input {value.name!r} is declared twice")
-            scope.dtypes[value.name] = proto_value.type.tensor_type.elem_type or scope.dtypes[value.name]
+                raise bad(f"input {value.name!r} is declared twice")
+            scope.dtypes[value.name] = (
+                proto_value.type.tensor_type.elem_type or scope.dtypes[value.name]
+            )
             scope.declare(value.name)
-        for node in _in_order(proto, set(scope.numbers), outer):
+        for node in in_order(proto, set(scope.numbers)):
             self.node(scope, node)
         outputs = []
         for value in proto.output:
             number = scope.find(value.name)
             if number is None:
-                raise _bad(f"output {value.name!r} is computed by no node")
+                raise bad(f"output {value.name!r} is computed by no node")
             dtype = _numpy_dtype(scope.dtypes[value.name], value.name)
             shape = _value_shape(value.type.tensor_type)
             outputs.append(ValueInfo(value.name, dtype, shape))
@@ -166,7 +176,9 @@ class _Lowering:
 
     def _input(self, value: onnx.ValueInfoProto, outer: _Scope | None) -> ValueInfo:
         if outer is not None and not value.type.tensor_type.elem_type:
-            raise _bad(f"input {value.name!r} of a subgraph has no type; run onnx.shape_inference first")
+            raise bad(
+                f"input {value.name!r} of a subgraph has no type; run onnx.shape_inference first"
+            )
         return _tensor_info(value)
 
     def constant(self, scope: _Scope, name: str, array: np.ndarray, data_type: int) -> None:
@@ -182,9 +194,13 @@ class _Lowering:
             return
         schema = self._schema(node, domain)
         inputs = [self._find(scope, node, name) for name in node.input]
-        bodies = {a.name: self.graph(a.g, scope) for a in node.attribute if a.type == AttributeProto.GRAPH}
+        if schema is not None:
+            check_types(scope.dtypes, node, schema)
+        bodies = {
+            a.name: self.graph(a.g, scope) for a in node.attribute if a.type == AttributeProto.GRAPH
+        }
         for name, (_, formal, results) in bodies.items():
-            _check_signature(node, name, len(formal), len(results))
+            check_signature(node, name, len(formal), len(results))
             self._settle_by_body(scope, node, results)
         self._settle_dtypes(scope, node, schema)
         outputs = [scope.declare(name) if name else -1 for name in node.output]
@@ -199,53 +215,61 @@ class _Lowering:
             return -1
         number = scope.find(name)
         if number is None:
-            raise _bad(f"{node.op_type} node {node.name!r} reads {name!r}, which nothing computes")
+            raise bad(f"{node.op_type} node {node.name!r} reads {name!r}, which nothing computes")
         return number
 
     def _schema(self, node: onnx.NodeProto, domain: str) -> defs.OpSchema | None:
         version = self.opsets.get(domain)
         if version is None:
-            raise _bad(f"{node.op_type} node {node.name!r} is of domain {domain!r}, which the model's "
-                       f"opset_import does not list")  # fmt: skip
+            raise bad(
+                f"{node.op_type} node {node.name!r} is of domain {domain!r}, which the model's "
+                f"opset_import does not list"
+            )
         newest = defs.onnx_opset_version()
         if not domain and version > newest:
-            raise UnsupportedError(f"UNSUPPORTED: the model has opset {version}, onnx {onnx.__version__} "
-                                   f"knows up to {newest}; install a newer onnx")  # fmt: skip
+            raise UnsupportedError(
+                f"UNSUPPORTED: the model has opset {version}, onnx {onnx.__version__} knows up to "
+                f"{newest}; install a newer onnx"
+            )
         try:
             schema = defs.get_schema(node.op_type, version, domain)
         except defs.SchemaError:
             if not domain:
                 raise UnsupportedError(
-                    f"UNSUPPORTED: operator {node.op_type} of node {node.name!r} is not in ONNX opset "
-                    f"{version}; check the name and the model's opset_import"
+                    f"UNSUPPORTED: operator {node.op_type} of node {node.name!r} is not in ONNX "
+                    f"opset {version}; check the name and the model's opset_import"
                 ) from None
             return None
         given, low, high = len(node.input), schema.min_input, schema.max_input
         if not low <= given <= high:
-            raise _bad(f"{node.op_type} node {node.name!r} has {given} inputs, {low} to {high} are allowed")
+            raise bad(
+                f"{node.op_type} node {node.name!r} has {given} inputs, {low} to {high} are allowed"
+            )
         if len(node.output) > schema.max_output:
-            raise _bad(f"{node.op_type} node {node.name!r} has {len(node.output)} outputs, at most "
+            raise bad(f"{node.op_type} node {node.name!r} has {len(node.output)} outputs, at most "
                        f"{schema.max_output} are allowed")  # fmt: skip
         return schema
 
     def _constant_node(self, scope: _Scope, node: onnx.NodeProto) -> None:
-        array, data_type = _constant_value(node, self.file)
+        array, data_type = constant_value(node, self.file)
         self.constant(scope, node.output[0], array, data_type)
 
     def _settle_by_body(
         self, scope: _Scope, node: onnx.NodeProto, results: list[ValueInfo]
     ) -> None:
-        """Outputs of If, Loop and Scan have the dtypes of their body's; a Loop's first is its condition."""
+        """Outputs of If, Loop and Scan have their body's dtypes; of a Loop's all but the first."""
         given = results[1:] if node.op_type == "Loop" else results
         for name, value in zip(node.output, given, strict=False):
             if name:
                 data_type = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
                 scope.dtypes.setdefault(name, int(data_type))
 
-    def _settle_dtypes(self, scope: _Scope, node: onnx.NodeProto, schema: defs.OpSchema | None) -> None:
+    def _settle_dtypes(
+        self, scope: _Scope, node: onnx.NodeProto, schema: defs.OpSchema | None
+    ) -> None:
         for index, name in enumerate(node.output):
             if name and name not in scope.dtypes:
-                scope.dtypes[name] = _output_dtype(scope, node, schema, index)
+                scope.dtypes[name] = output_dtype(scope.dtypes, node, schema, index)
 
     def _attributes(
         self, lowered: "_core.GraphNode", node: onnx.NodeProto, schema: defs.OpSchema | None
@@ -262,15 +286,21 @@ class _Lowering:
             if name not in given and default.type in _KINDS:
                 self._attribute(lowered, node, default, name)
             elif name not in given and description.required:
-                raise _bad(f"{node.op_type} node {node.name!r} lacks the attribute {name!r}")
+                raise bad(f"{node.op_type} node {node.name!r} lacks the attribute {name!r}")
 
     def _attribute(
-        self, lowered: "_core.GraphNode", node: onnx.NodeProto, attribute: AttributeProto, name: str = ""
+        self,
+        lowered: "_core.GraphNode",
+        node: onnx.NodeProto,
+        attribute: AttributeProto,
+        name: str = "",
     ) -> None:
         kind = _KINDS.get(attribute.type)
         if kind is None:
             text = f"attribute {attribute.name!r} of {node.op_type} node {node.name!r} is of kind "
-            raise UnsupportedError(f"UNSUPPORTED: {text}{AttributeProto.AttributeType.Name(attribute.type)}")
+            raise UnsupportedError(
+                f"UNSUPPORTED: {text}{AttributeProto.AttributeType.Name(attribute.type)}"
+            )
         value: object = onnx.helper.get_attribute_value(attribute)
         if kind == "tensor":
             value = tensor_array(attribute.t, self.file)
@@ -279,122 +309,18 @@ class _Lowering:
         lowered.add_attribute(name or attribute.name, kind, value)
 
 
-def _check_signature(node: onnx.NodeProto, name: str, inputs: int, outputs: int) -> None:
-    """Refuse a body whose inputs and outputs do not fit its If, Loop or Scan node.
-
-    Raises:
-        InvalidArgumentError: With the counts.
-    """
-    given, wanted_inputs, wanted_outputs = len(node.input), 0, len(node.output)
-    if node.op_type == "Loop":
-        wanted_inputs, wanted_outputs = max(given, 2), 1 + len(node.output)
-    elif node.op_type == "Scan":
-        wanted_inputs = given
-    elif node.op_type != "If":
-        return
-    if (inputs, outputs) != (wanted_inputs, wanted_outputs):
-        raise _bad(f"{name} of {node.op_type} node {node.name!r} has {inputs} inputs and {outputs} outputs, "
-                   f"the node wants {wanted_inputs} inputs and {wanted_outputs} outputs")  # fmt: skip
-
-
-def _constant_value(node: onnx.NodeProto, file: ModelFile) -> tuple[np.ndarray, int]:
-    """Value of a Constant node; Source: ONNX operator Constant-13."""
-    tensor = onnx.TensorProto
-    for a in node.attribute:
-        if a.name == "value":
-            return tensor_array(a.t, file), a.t.data_type
-        if a.name in {"value_int", "value_ints"}:
-            return np.array(onnx.helper.get_attribute_value(a), np.int64), tensor.INT64
-        if a.name in {"value_float", "value_floats"}:
-            return np.array(onnx.helper.get_attribute_value(a), np.float32), tensor.FLOAT
-    names = [a.name for a in node.attribute]
-    text = f"UNSUPPORTED: Constant node {node.name!r} has {names}; dense numeric values are supported"
-    raise UnsupportedError(text)
-
-
-def _output_dtype(scope: _Scope, node: onnx.NodeProto, schema: defs.OpSchema | None, index: int) -> int:
-    """Data type of an output that inference left open: by attribute or by the schema's type variable."""
-    attributes = {a.name: a for a in node.attribute}
-    for key in ("to", "dtype", "output_dtype"):
-        if key in attributes and attributes[key].type == AttributeProto.INT and attributes[key].i:
-            return int(attributes[key].i)
-    if "value" in attributes and node.op_type == "ConstantOfShape":
-        return int(attributes["value"].t.data_type)
-    if node.op_type == "ConstantOfShape":
-        return int(onnx.TensorProto.FLOAT)
-    if schema is not None and schema.outputs:
-        formal = schema.outputs[min(index, len(schema.outputs) - 1)]
-        for at, name in enumerate(node.input):
-            parameter = schema.inputs[min(at, len(schema.inputs) - 1)] if schema.inputs else None
-            if name and parameter is not None and parameter.type_str == formal.type_str:
-                return scope.dtypes[name]
-        only = list(formal.types)
-        if len(only) == 1 and only[0].startswith("tensor("):
-            return int(onnx.TensorProto.DataType.Value(only[0][7:-1].upper()))
-    first = next((n for n in node.input if n), None)
-    if first is None:
-        raise _bad(f"the dtype of {node.output[index]!r} ({node.op_type} node {node.name!r}) is unknown")
-    return scope.dtypes[first]
-
-
-def _in_order(proto: onnx.GraphProto, known: set[str], outer: _Scope | None) -> Iterable[onnx.NodeProto]:
-    """Nodes in an order in which inputs are computed before they are read; most files have it already.
-
-    Raises:
-        InvalidArgumentError: A cycle, or two nodes that compute one name.
-    """
-    producer: dict[str, int] = {}
-    for index, node in enumerate(proto.node):
-        for name in filter(None, node.output):
-            if name in producer or name in known:
-                raise _bad(f"{name!r} is computed twice, the second time by {node.op_type} node {node.name!r}")
-            producer[name] = index
-    state = [0] * len(proto.node)  # 0 not seen, 1 being visited, 2 done
-    order: list[onnx.NodeProto] = []
-    for root in range(len(proto.node)):
-        stack = [root]
-        while stack:
-            index = stack[-1]
-            if state[index] == 2:
-                stack.pop()
-                continue
-            state[index] = 1
-            needs = [producer[n] for n in _reads(proto.node[index]) if n in producer]
-            waiting = [n for n in needs if state[n] != 2 and n != index]
-            if any(state[n] == 1 for n in waiting) or index in needs:
-                node = proto.node[index]
-                raise _bad(f"the graph has a cycle through {node.op_type} node {node.name!r}")
-            if waiting:
-                stack += waiting
-                continue
-            state[index] = 2
-            order.append(proto.node[index])
-            stack.pop()
-    return order
-
-
-def _reads(node: onnx.NodeProto) -> Iterable[str]:
-    yield from filter(None, node.input)
-    for attribute in node.attribute:
-        for body in ([attribute.g] if attribute.type == AttributeProto.GRAPH else []):
-            inside = {n for b in body.node for n in b.output} | {v.name for v in body.input}
-            for inner in body.node:
-                yield from (n for n in _reads(inner) if n not in inside)
-            yield from (v.name for v in body.output if v.name not in inside)
-
-
 def _prepared(file: ModelFile) -> onnx.ModelProto:
-    """Local functions inlined, and shapes and dtypes inferred where onnx can; weights are left out of that."""
+    """Local functions inlined, and shapes and dtypes inferred where onnx can."""
     model = file.proto
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     try:
         return onnx.shape_inference.infer_shapes(model, strict_mode=False, data_prop=True)
-    except Exception:  # noqa: BLE001  advice only: any failure of the inference leaves shapes unknown
+    except Exception:  # advice only: any failure of the inference leaves shapes unknown
         return model
 
 
-def lower(file: ModelFile) -> tuple["_core.Graph_", list[ValueInfo], list[ValueInfo]]:
+def lower(file: ModelFile) -> tuple["_core.ModelGraph", list[ValueInfo], list[ValueInfo]]:
     """Lower a model.
 
     Returns:

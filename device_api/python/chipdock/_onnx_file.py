@@ -20,7 +20,7 @@ __all__ = ["ModelFile", "read_model", "tensor_array"]
 _STRING = onnx.TensorProto.STRING
 
 # ml_dtypes' names where numpy has no type of its own; the rest comes from onnx.helper.
-_NUMPY = {
+_NUMPY: dict[int, np.dtype] = {
     onnx.TensorProto.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
     onnx.TensorProto.FLOAT8E4M3FN: np.dtype(ml_dtypes.float8_e4m3fn),
     onnx.TensorProto.FLOAT8E4M3FNUZ: np.dtype(ml_dtypes.float8_e4m3fnuz),
@@ -50,8 +50,10 @@ class ModelFile:
             InvalidArgumentError: The file is outside the model's folder, missing or too short.
         """
         if self.folder is None:
-            raise _bad(f"tensor {tensor!r} is in the external file {location!r}, but the model came "
-                       "as bytes; load it by its path")  # fmt: skip
+            raise _bad(
+                f"tensor {tensor!r} is in the external file {location!r}, but the model came as "
+                "bytes; load it by its path"
+            )
         folder = self.folder.resolve()
         path = (folder / location).resolve()
         if not path.is_relative_to(folder):
@@ -59,7 +61,8 @@ class ModelFile:
                        f"{folder}; external data must lie beside the model")  # fmt: skip
         if path not in self._maps:
             if not path.is_file():
-                raise _bad(f"tensor {tensor!r} needs the external file {path}, which does not exist")
+                text = f"tensor {tensor!r} needs the external file {path}, which does not exist"
+                raise _bad(text)
             empty = path.stat().st_size == 0
             self._maps[path] = np.empty(0, np.uint8) if empty else np.memmap(path, np.uint8, "r")
         data = self._maps[path]
@@ -67,7 +70,8 @@ class ModelFile:
         if offset < 0 or end > data.size:
             raise _bad(f"tensor {tensor!r} wants bytes {offset} to {end} of {path}, which has "
                        f"{data.size}; the file is truncated")  # fmt: skip
-        return data[offset:end]
+        part: np.ndarray = data[offset:end]
+        return part
 
 
 def _bad(text: str) -> InvalidArgumentError:
@@ -90,7 +94,9 @@ def read_model(source: "str | os.PathLike[str] | bytes | onnx.ModelProto") -> Mo
     try:
         path = Path(source)
     except TypeError:
-        raise _bad(f"a model is a path, bytes or a ModelProto, got {type(source).__name__}") from None
+        raise _bad(
+            f"a model is a path, bytes or a ModelProto, got {type(source).__name__}"
+        ) from None
     if path.is_dir():
         raise _bad(f"{path} is a folder; give the .onnx file in it")
     try:
@@ -106,7 +112,9 @@ def _parse(data: bytes, what: str) -> onnx.ModelProto:
     try:
         model.ParseFromString(data)
     except DecodeError as error:
-        raise _bad(f"{what} ({len(data)} bytes) is not an ONNX model or is truncated: {error}") from error
+        raise _bad(
+            f"{what} ({len(data)} bytes) is not an ONNX model or is truncated: {error}"
+        ) from error
     return model
 
 
@@ -154,7 +162,9 @@ def tensor_array(tensor: onnx.TensorProto, file: ModelFile) -> np.ndarray:
             onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
         )
     except KeyError:
-        raise _bad(f"tensor {tensor.name!r} has data_type {tensor.data_type}, which is unknown") from None
+        raise _bad(
+            f"tensor {tensor.name!r} has data_type {tensor.data_type}, which is unknown"
+        ) from None
     raw = _external(tensor, file) if external else np.frombuffer(tensor.raw_data, np.uint8)
     wanted = dtype.itemsize * int(np.prod(shape, dtype=object))
     if raw.size != wanted:
@@ -171,9 +181,13 @@ def _external(tensor: onnx.TensorProto, file: ModelFile) -> np.ndarray:
         offset = int(entries.get("offset", "0"))
         length = int(entries["length"]) if "length" in entries else None
     except ValueError as error:
-        raise _bad(f"tensor {tensor.name!r} has a bad external offset or length: {error}") from error
+        raise _bad(
+            f"tensor {tensor.name!r} has a bad external offset or length: {error}"
+        ) from error
     if length is not None and length < 0:
-        raise _bad(f"tensor {tensor.name!r} has the external length {length}, it must be at least 0")
+        raise _bad(
+            f"tensor {tensor.name!r} has the external length {length}, it must be at least 0"
+        )
     return file.mapped(entries.get("location", ""), offset, length, tensor.name)
 
 

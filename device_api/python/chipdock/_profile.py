@@ -28,7 +28,7 @@ class Profile:
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """One dict per node or copy that ran: name, category, start_ns, duration_ns, device, args."""
+        """One dict per node or copy: name, category, start_ns, duration_ns, device, args."""
         return self._profiler.records()
 
     def total_by_name(self) -> dict[str, tuple[int, int]]:
@@ -45,7 +45,8 @@ def profile(path: "str | os.PathLike[str] | None" = None) -> Iterator[Profile]:
     """Profile the model runs of this thread (and of tasks started in it) inside the block.
 
     Args:
-        path: Where to write Chrome trace JSON at the end (chrome://tracing, Perfetto); None: nowhere.
+        path: Where to write Chrome trace JSON at the end (chrome://tracing, Perfetto); None:
+            nowhere.
 
     Yields:
         The Profile, whose records grow while the block runs.

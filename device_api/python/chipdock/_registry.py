@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugins and devices of this process: loaded at first use, opened once, shut down in order at exit."""
+"""Plugins and devices of this process: loaded at first use, shut down in order at exit."""
 
 import atexit
 import difflib
@@ -118,7 +118,7 @@ def devices() -> list["_core.Device"]:
     return found
 
 
-def _split(name: str) -> tuple[str, int]:
+def _split(name: object) -> tuple[str, int]:
     if not isinstance(name, str):
         text = f"INVALID_ARGUMENT: a device is a name or a Device, got {type(name).__name__}"
         raise InvalidArgumentError(text)
@@ -126,7 +126,9 @@ def _split(name: str) -> tuple[str, int]:
     if not colon:
         base, number = name, "0"
     if not base or not number.isdecimal():
-        text = f"INVALID_ARGUMENT: device name {name!r} must look like 'cpu:0': a plugin and a number"
+        text = (
+            f"INVALID_ARGUMENT: device name {name!r} must look like 'cpu:0': a plugin and a number"
+        )
         raise InvalidArgumentError(text)
     return base, int(number)
 
@@ -209,8 +211,8 @@ def host_device(for_device: "_core.Device | None" = None) -> "_core.Device":
     """The device that runs shape work and fallbacks: the embedded plugin, unmasked.
 
     Args:
-        for_device: The device it works beside. A device whose memory the host can read and whose kernels
-            read host memory serves as its own host.
+        for_device: The device it works beside. A device whose memory the host can read and whose
+            kernels read host memory serves as its own host.
 
     Raises:
         UnavailableError: The embedded plugin is missing or broken.

@@ -5,6 +5,7 @@ The fast half is in C++ and comes here on a miss, or when there is anything to c
 """
 
 import difflib
+import os
 from collections import OrderedDict
 
 import ml_dtypes
@@ -24,46 +25,73 @@ __all__ = ["compile_fast", "run_op_general"]
 _CACHED_PLANS = 512
 _plans: "OrderedDict[object, _core.Plan]" = OrderedDict()
 # Newest IR version of the file format is the reader's own; any does for a model made in memory.
-_DEFAULT_DTYPES = {"i": np.dtype(np.int64), "f": np.dtype(np.float32), "b": np.dtype(np.bool_)}
+_DEFAULT_DTYPES: dict[str, np.dtype] = {
+    "i": np.dtype(np.int64),
+    "f": np.dtype(np.float32),
+    "b": np.dtype(np.bool_),
+}
 
 
 def _tensor_type(dtype: np.dtype) -> int:
     return int(helper.np_dtype_to_tensor_dtype(dtype))
 
 
-def _check_operator(op: str, domain: str, opset: int | None) -> int:
+def _fallback() -> str:
+    """Policy of run_op: CHIPDOCK_FALLBACK, which exists for runs under a mask; else "error"."""
+    policy = os.environ.get("CHIPDOCK_FALLBACK", "error")
+    if policy not in {"error", "warn", "allow"}:
+        allowed = "allowed are error, warn and allow"
+        text = f"INVALID_ARGUMENT: CHIPDOCK_FALLBACK is {policy!r}, {allowed}"
+        raise InvalidArgumentError(text)
+    return policy
+
+
+def _find_operator(op: str, domain: str, opset: int | None) -> tuple[int, defs.OpSchema | None]:
     version = opset if opset is not None else (defs.onnx_opset_version() if not domain else 1)
     try:
-        defs.get_schema(op, version, domain)
+        return version, defs.get_schema(op, version, domain)
     except defs.SchemaError:
         if domain:
-            return version
+            return version, None
         names = sorted({s.name for s in defs.get_all_schemas() if not s.domain})
         close = difflib.get_close_matches(op, names, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         text = f"INVALID_ARGUMENT: ONNX opset {version} has no operator {op!r}{hint}"
         raise InvalidArgumentError(text) from None
-    return version
 
 
-def _attribute(key: str, value: object) -> onnx.AttributeProto:
-    if isinstance(value, np.ndarray | np.generic) and not (
-        isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "if"
-    ):
-        array = np.asarray(value)
-        if array.ndim == 0 and array.dtype.kind in "if":
-            return helper.make_attribute(key, array.item())
-        return helper.make_attribute(key, onnx.numpy_helper.from_array(array, key))
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, list | tuple) and not value:
-        return helper.make_attribute(key, [], attr_type=onnx.AttributeProto.INTS)
-    if isinstance(value, bool):
-        value = int(value)
-    return helper.make_attribute(key, value)
+_LISTS: dict[int | None, type] = {onnx.AttributeProto.FLOATS: float, onnx.AttributeProto.INTS: int}
+_SCALARS: dict[int | None, type] = {onnx.AttributeProto.FLOAT: float, onnx.AttributeProto.INT: int}
 
 
-def _compile(
+def _attribute(schema: defs.OpSchema | None, key: str, value: object) -> onnx.AttributeProto:
+    """Make an attribute of the kind the schema says, or without one of the kind of the value."""
+    known = schema.attributes.get(key) if schema is not None else None
+    if schema is not None and known is None:
+        close = difflib.get_close_matches(key, list(schema.attributes), n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; it has {sorted(schema.attributes)}"
+        text = f"INVALID_ARGUMENT: {schema.name} has no attribute {key!r}{hint}"
+        raise InvalidArgumentError(text)
+    kind = int(known.type) if known is not None else None  # type: ignore[call-overload]
+    try:
+        if kind == onnx.AttributeProto.TENSOR or (kind is None and isinstance(value, np.ndarray)):
+            tensor = value if isinstance(value, onnx.TensorProto) else None
+            return helper.make_attribute(
+                key, tensor or onnx.numpy_helper.from_array(np.asarray(value), key)
+            )
+        if kind in _LISTS:
+            cast = _LISTS[kind]
+            items = [cast(v) for v in value]  # type: ignore[attr-defined]
+            return helper.make_attribute(key, items, attr_type=kind)
+        if kind in _SCALARS:
+            return helper.make_attribute(key, _SCALARS[kind](value), attr_type=kind)
+        return helper.make_attribute(key, value, attr_type=kind)
+    except (TypeError, ValueError) as error:
+        text = f"INVALID_ARGUMENT: attribute {key!r} cannot be {value!r}: {error}"
+        raise InvalidArgumentError(text) from error
+
+
+def _compile(  # noqa: PLR0917  one caller each, and all seven are the key of the cache
     op: str,
     domain: str,
     opset: int | None,
@@ -72,10 +100,12 @@ def _compile(
     attributes: dict[str, object],
     target: "_core.Device",
 ) -> "_core.Plan":
-    version = _check_operator(op, domain, opset)
+    version, schema = _find_operator(op, domain, opset)
     names = [f"x{i}" if d is not None else "" for i, d in enumerate(dtypes)]
     node = helper.make_node(op, names, [f"y{i}" for i in range(outputs)], domain=domain)
-    node.attribute.extend(_attribute(k, v) for k, v in sorted(attributes.items()) if v is not None)
+    node.attribute.extend(
+        _attribute(schema, k, v) for k, v in sorted(attributes.items()) if v is not None
+    )
     inputs = [
         helper.make_tensor_value_info(n, _tensor_type(d), None)
         for n, d in zip(names, dtypes, strict=True)
@@ -86,7 +116,7 @@ def _compile(
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, version)])
     lowered, _, _ = lower(read_model(model))
     options = {
-        "fallback": "error",
+        "fallback": _fallback(),
         "threads": 0,
         "memory_limit": 0,
         "deterministic": False,
@@ -104,14 +134,16 @@ def compile_fast(op: str, *arrays: "_core.Array") -> "_core.Plan":
 def _as_array(value: object) -> "_core.Array | np.ndarray | None":
     if value is None or isinstance(value, _core.Array | np.ndarray):
         return value
-    if isinstance(value, bool | int | float):
+    # numpy's float64 is a Python float too, but it has a dtype of its own.
+    if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
         kind = "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
-        return np.array(value, _DEFAULT_DTYPES[kind])
+        return np.asarray(value, _DEFAULT_DTYPES[kind])
     if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
         return _core.from_dlpack(value, host_device())
-    array = np.asarray(value)
+    array: np.ndarray = np.asarray(value)
     if array.dtype.kind not in "biufcV" and array.dtype not in (np.dtype(ml_dtypes.bfloat16),):
-        text = f"INVALID_ARGUMENT: run_op got {type(value).__name__}, it takes Arrays and numeric values"
+        kind = type(value).__name__
+        text = f"INVALID_ARGUMENT: run_op got {kind}, it takes Arrays and numeric values"
         raise InvalidArgumentError(text)
     return array
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions: one class per status code of the C ABI.
 
-A message starts with the code's name and says what failed, the values, what was allowed, and what to do.
+A message starts with the code's name and says what failed, the values, what was allowed, and what
+to do.
 """
 
 from typing import ClassVar
@@ -26,6 +27,7 @@ __all__ = [
     "UnavailableError",
     "UnsupportedError",
     "VersionMismatchError",
+    "make_error",
 ]
 
 _SCOPES = ("call", "stream", "device", "process")

@@ -19,7 +19,16 @@ from chipdock._registry import device as find_device
 from chipdock._registry import host_device
 from chipdock.errors import InvalidArgumentError
 
-__all__ = ["Binding", "Explanation", "FallbackWarning", "Model", "NodePlacement", "load"]
+__all__ = [
+    "ArrayLike",
+    "Binding",
+    "Explanation",
+    "FallbackPolicy",
+    "FallbackWarning",
+    "Model",
+    "NodePlacement",
+    "load",
+]
 
 ArrayLike: TypeAlias = "_core.Array | np.ndarray | Sequence[object] | float | int | bool"
 FallbackPolicy: TypeAlias = Literal["error", "warn", "allow"]
@@ -38,8 +47,8 @@ class NodePlacement:
         name: Node name in the model; may be "".
         op: Operator, with its domain unless it is ONNX's own.
         since_version: Version of the operator's definition.
-        placement: "device"; "fallback" (no kernel on the device); "shape" (computes shapes, on the host);
-            "view" (no work); "folded" (computed at load); "control" (If, Loop, Scan).
+        placement: "device"; "fallback" (no kernel on the device); "shape" (computes shapes, on the
+            host); "view" (no work); "folded" (computed at load); "control" (If, Loop, Scan).
         device: Device name; "" for views.
         kernel: Kernel name; "" if none runs.
         reason: Why this kernel: one line for each that was looked at.
@@ -118,8 +127,8 @@ class Model:
         """Run the model.
 
         Args:
-            inputs: A value for every input name: Arrays (on any device), numpy arrays or anything with
-                DLPack; dtype and fixed extents as the model declares, nothing is cast.
+            inputs: A value for every input name: Arrays (on any device), numpy arrays or anything
+                with DLPack; dtype and fixed extents as the model declares, nothing is cast.
             stream: Stream to run on; the call returns when the work has ended.
             seed: For random operators; default: a fresh one per run.
 
@@ -161,8 +170,8 @@ class Model:
             shapes: Extents by input name.
 
         Returns:
-            weight_bytes, activation_bytes (with shared storage), activation_lower_bound (largest sum of
-            live activations), workspace_bytes, arena_bytes, and the number of steps.
+            weight_bytes, activation_bytes (with shared storage), activation_lower_bound (largest
+            sum of live activations), workspace_bytes, arena_bytes, and the number of steps.
 
         Raises:
             InvalidArgumentError: A name is missing, or the shapes do not fit the model.
@@ -179,7 +188,7 @@ class Model:
                 f"{missing}, unknown: {unknown}"
             )
 
-    def _ordered(self, inputs: Mapping[str, ArrayLike]) -> list[object]:
+    def _ordered(self, inputs: object) -> list[object]:
         if not isinstance(inputs, Mapping):
             kind = type(inputs).__name__
             text = f"INVALID_ARGUMENT: run() takes a mapping from input name to value, got {kind}"
@@ -204,7 +213,8 @@ def _as_input(value: object, info: ValueInfo) -> object:
         if hasattr(value, "__dlpack__"):
             value = _core.from_dlpack(value, host_device())
             return _as_input(value, info)
-        # Python numbers and lists have no dtype of their own: they take the model's if nothing is lost.
+        # Python numbers and lists have no dtype of their own: they take the model's if nothing is
+        # lost.
         try:
             plain = np.asarray(value)
         except ValueError as error:
@@ -230,10 +240,10 @@ def _dtype_error(info: ValueInfo, dtype: object) -> InvalidArgumentError:
 
 
 class Binding:
-    """Inputs and outputs bound to Arrays, so that runs allocate nothing and outputs land where wanted.
+    """Inputs and outputs bound to Arrays: runs allocate nothing, and outputs land where wanted.
 
-    An output may be bound to the Array of an input (a KV cache): it is written when nothing reads the
-    input any more. One thread at a time may run a binding.
+    An output may be bound to the Array of an input (a KV cache): it is written when nothing reads
+    the input any more. One thread at a time may run a binding.
     """
 
     def __init__(self, model: Model) -> None:
@@ -265,17 +275,27 @@ class Binding:
         info = next((v for v in self._model.outputs if v.name == name), None)
         if info is None:
             known = list(self._model._output_names)
-            raise InvalidArgumentError(f"INVALID_ARGUMENT: no output {name!r}, the model has {known}")
+            raise InvalidArgumentError(
+                f"INVALID_ARGUMENT: no output {name!r}, the model has {known}"
+            )
         if array.read_only:
-            raise InvalidArgumentError(f"INVALID_ARGUMENT: output {name!r} needs memory that is not read-only")
-        if array.dtype != info.dtype or array.device != self._model.device or not array.is_contiguous:
+            raise InvalidArgumentError(
+                f"INVALID_ARGUMENT: output {name!r} needs memory that is not read-only"
+            )
+        if (
+            array.dtype != info.dtype
+            or array.device != self._model.device
+            or not array.is_contiguous
+        ):
             raise InvalidArgumentError(
                 f"INVALID_ARGUMENT: output {name!r} needs a contiguous {info.dtype} Array on "
                 f"{self._model.device.name}, got {array.dtype} on {array.device.name}"
             )
         for other, bound in self._outputs.items():
             if other != name and array.overlaps(bound):
-                text = f"INVALID_ARGUMENT: output {name!r} would overlap the memory bound to {other!r}"
+                text = (
+                    f"INVALID_ARGUMENT: output {name!r} would overlap the memory bound to {other!r}"
+                )
                 raise InvalidArgumentError(text)
         self._outputs[name] = array
         return self
@@ -284,7 +304,8 @@ class Binding:
         """Run on what is bound; outputs that are not bound are allocated.
 
         Raises:
-            InvalidArgumentError: An input is not bound, or an output's shape is not the bound one's.
+            InvalidArgumentError: An input is not bound, or an output's shape is not the bound
+                one's.
         """
         model = self._model
         model._check_names(self._inputs)
@@ -307,10 +328,11 @@ def load(
     Args:
         source: Path of a .onnx file, its bytes, or a ModelProto.
         device: Where to run it.
-        fallback: What to do with nodes the device has no kernel for: "error" refuses the model, "warn"
-            and "allow" run them on the embedded plugin, with copies. Views never fall back.
+        fallback: What to do with nodes the device has no kernel for: "error" refuses the model,
+            "warn" and "allow" run them on the embedded plugin, with copies. Views never fall back.
         threads: Host threads that kernels may use; default: as the device was opened.
-        memory_limit: Bytes of weights, activations and workspace that the model may take on the device.
+        memory_limit: Bytes of weights, activations and workspace that the model may take on the
+            device; outputs are the caller's and do not count.
 
     Returns:
         The model, ready to run with any input shapes that it allows.
@@ -343,6 +365,8 @@ def load(
     if fallback == "warn":
         fallen = sorted({n.op for n in model.explain().nodes if n.placement == "fallback"})
         if fallen:
-            text = f"{file.name} on {target.name}: no kernel for {', '.join(fallen)}, run by the host"
+            text = (
+                f"{file.name} on {target.name}: no kernel for {', '.join(fallen)}, run by the host"
+            )
             warnings.warn(text, FallbackWarning, stacklevel=2)
     return model

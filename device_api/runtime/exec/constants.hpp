@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights on devices, shared between loads: equal bytes (and equal packed forms) on one device are kept once,
-// for as long as some plan uses them.
+// Weights on devices, shared between loads: equal bytes (and equal packed forms) on one device are
+// kept once, for as long as some plan uses them.
 #ifndef CHIPDOCK_RUNTIME_EXEC_CONSTANTS_HPP_
 #define CHIPDOCK_RUNTIME_EXEC_CONSTANTS_HPP_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// If, Loop and Scan: the host decides, bodies are plans of their own. Values pass by reference; a body never
-// returns an input or a weight itself, so nothing is overwritten behind anybody's back.
+// If, Loop and Scan: the host decides, bodies are plans of their own. Values pass by reference; a
+// body never returns an input or a weight itself, so nothing is overwritten behind anybody's back.
 #include <algorithm>
 #include <chrono>
 
@@ -16,7 +16,8 @@ RunOptions body_options(const RunOptions& options) {
   return out;
 }
 
-/// Lets an interrupt through from time to time; bodies alone would not, for each of their runs is short.
+/// Lets an interrupt through from time to time; bodies alone would not, for each of their runs is
+/// short.
 class InterruptTimer {
  public:
   explicit InterruptTimer(const RunOptions& options) : options_(options) {}
@@ -34,7 +35,8 @@ class InterruptTimer {
   std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + kInterval;
 };
 
-/// Without a trip the state is what came in: inputs, weights or scratch memory, which are not the caller's.
+/// Without a trip the state is what came in: inputs, weights or scratch memory, which are not the
+/// caller's.
 void own_state(std::vector<TensorRef>& state, Device& device) {
   for (TensorRef& tensor : state) tensor = move_tensor(tensor, device, nullptr);
 }
@@ -42,8 +44,8 @@ void own_state(std::vector<TensorRef>& state, Device& device) {
 template <class T>
 T read_scalar(const TensorRef& tensor, const IrNode& node, const char* what) {
   if (tensor.size() != 1) {
-    raise(CHIPDOCK_INVALID_ARGUMENT, what, " of ", describe(node), " has shape ", to_string(tensor.dims),
-          ", it must have one element");
+    raise(CHIPDOCK_INVALID_ARGUMENT, what, " of ", describe(node), " has shape ",
+          to_string(tensor.dims), ", it must have one element");
   }
   T value{};
   read_tensor(tensor, &value, nullptr);
@@ -96,14 +98,17 @@ std::vector<TensorRef> run_if(const Step& step, const std::vector<const TensorRe
     }
     at += captured;
   }
-  raise(CHIPDOCK_INVALID_ARGUMENT, describe(*step.node), " has no ", condition ? "then" : "else", "_branch");
+  raise(CHIPDOCK_INVALID_ARGUMENT, describe(*step.node), " has no ", condition ? "then" : "else",
+        "_branch");
 }
 
 std::vector<TensorRef> run_loop(const Plan& plan, const Step& step,
-                                const std::vector<const TensorRef*>& inputs, const RunOptions& options) {
+                                const std::vector<const TensorRef*>& inputs,
+                                const RunOptions& options) {
   const IrNode& node = *step.node;
   Plan& body = *step.bodies[0];
-  const int64_t trips = inputs[0] != nullptr ? read_scalar<int64_t>(*inputs[0], node, "trip count") : INT64_MAX;
+  const int64_t trips =
+      inputs[0] != nullptr ? read_scalar<int64_t>(*inputs[0], node, "trip count") : INT64_MAX;
   bool condition = inputs[1] == nullptr || read_scalar<uint8_t>(*inputs[1], node, "condition") != 0;
   const size_t carried = node.inputs.size() - 2;
   std::vector<TensorRef> state;
@@ -145,28 +150,33 @@ std::vector<TensorRef> run_loop(const Plan& plan, const Step& step,
 
 /// ONNX Scan-9 on axis 0; other axes and reversed directions are refused.
 std::vector<TensorRef> run_scan(const Plan& plan, const Step& step,
-                                const std::vector<const TensorRef*>& inputs, const RunOptions& options) {
+                                const std::vector<const TensorRef*>& inputs,
+                                const RunOptions& options) {
   const IrNode& node = *step.node;
   Plan& body = *step.bodies[0];
   const NodeDescription description(node, {}, {}, 0);
   const kit::NodeView view(description.get());
   const auto scan_inputs = static_cast<size_t>(view.integer("num_scan_inputs", 0));
-  for (const char* name : {"scan_input_axes", "scan_output_axes", "scan_input_directions", "scan_output_directions"}) {
+  for (const char* name :
+       {"scan_input_axes", "scan_output_axes", "scan_input_directions", "scan_output_directions"}) {
     for (const int64_t entry : view.integers(name)) {
-      if (entry != 0) raise(CHIPDOCK_UNSUPPORTED, name, "=", entry, " of ", describe(node), "; only 0 is supported");
+      if (entry != 0)
+        raise(CHIPDOCK_UNSUPPORTED, name, "=", entry, " of ", describe(node),
+              "; only 0 is supported");
     }
   }
   if (node.since_version < 9 || scan_inputs == 0 || scan_inputs > node.inputs.size()) {
-    raise(CHIPDOCK_UNSUPPORTED, describe(node), " of version ", node.since_version, " with ", scan_inputs,
-          " scan inputs; version 9 or newer with at least one is supported");
+    raise(CHIPDOCK_UNSUPPORTED, describe(node), " of version ", node.since_version, " with ",
+          scan_inputs, " scan inputs; version 9 or newer with at least one is supported");
   }
   const size_t carried = node.inputs.size() - scan_inputs;
   std::vector<TensorRef> state;
   for (size_t i = 0; i < carried; ++i) state.push_back(*inputs[i]);
   for (size_t i = carried; i < node.inputs.size(); ++i) {
     if (inputs[i]->dims.empty() || inputs[i]->dims[0] != inputs[carried]->dims[0]) {
-      raise(CHIPDOCK_INVALID_ARGUMENT, "scan input ", i - carried, " of ", describe(node), " has shape ",
-            to_string(inputs[i]->dims), "; all have the same first extent, that of input 0 is ",
+      raise(CHIPDOCK_INVALID_ARGUMENT, "scan input ", i - carried, " of ", describe(node),
+            " has shape ", to_string(inputs[i]->dims),
+            "; all have the same first extent, that of input 0 is ",
             to_string(inputs[carried]->dims));
     }
   }
@@ -177,7 +187,8 @@ std::vector<TensorRef> run_scan(const Plan& plan, const Step& step,
   std::vector<std::vector<TensorRef>> rows(scanned);
   for (int64_t trip = 0; trip < trips; ++trip) {
     std::vector<TensorRef> arguments = state;
-    for (size_t i = 0; i < scan_inputs; ++i) arguments.push_back(take_row(*inputs[carried + i], trip));
+    for (size_t i = 0; i < scan_inputs; ++i)
+      arguments.push_back(take_row(*inputs[carried + i], trip));
     for (size_t i = node.inputs.size(); i < inputs.size(); ++i) arguments.push_back(*inputs[i]);
     std::vector<TensorRef> results = body.run(arguments, body_options(options));
     for (size_t i = 0; i < carried; ++i) state[i] = results[i];

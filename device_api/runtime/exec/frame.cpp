@@ -84,9 +84,12 @@ TensorRef Frame::tensor(int32_t slot) const {
   const SlotState& s = state(slot);
   switch (s.kind) {
     case SlotKind::kConstant:
-    case SlotKind::kStatic: return s.fixed;
-    case SlotKind::kDynamic: return produced_[static_cast<size_t>(slot)];
-    default: break;
+    case SlotKind::kStatic:
+      return s.fixed;
+    case SlotKind::kDynamic:
+      return produced_[static_cast<size_t>(slot)];
+    default:
+      break;
   }
   TensorRef out;
   out.dtype = s.dtype;
@@ -137,7 +140,8 @@ void Frame::bind(const std::vector<TensorRef>& inputs, const RunOptions& options
     arenas_[i] = plan_.side_device(s).allocate(spec_.memory[i].arena_bytes,
                                                s == Side::kDevice ? stream_ : nullptr);
     // A handle may come back with other memory behind it, so the host address counts as well.
-    moved[i] = arenas_[i]->memory() != pointed_memory_[i] || arenas_[i]->offset() != pointed_offset_[i] ||
+    moved[i] = arenas_[i]->memory() != pointed_memory_[i] ||
+               arenas_[i]->offset() != pointed_offset_[i] ||
                arenas_[i]->host_address() != pointed_host_[i];
     pointed_host_[i] = arenas_[i]->host_address();
     pointed_memory_[i] = arenas_[i]->memory();
@@ -146,7 +150,8 @@ void Frame::bind(const std::vector<TensorRef>& inputs, const RunOptions& options
   bind_outputs(options);
   for (size_t s = 0; s < spec_.slots.size(); ++s) {
     const SlotKind kind = spec_.slots[s].kind;
-    const bool arena = kind == SlotKind::kArena && moved[static_cast<size_t>(plan_.slots()[s].side)];
+    const bool arena =
+        kind == SlotKind::kArena && moved[static_cast<size_t>(plan_.slots()[s].side)];
     if (arena || kind == SlotKind::kInput || kind == SlotKind::kOutput) point(s);
   }
   for (size_t r = 0; r < launches_.size(); ++r) {
@@ -167,12 +172,13 @@ void Frame::bind_outputs(const RunOptions& options) {
     if (target.buffer != nullptr) continue;  // a second name of the same memory
     if (options.bound_outputs != nullptr) {
       const TensorRef& bound = (*options.bound_outputs)[static_cast<size_t>(root.index)];
-      const bool aliases_input = std::any_of(inputs_.begin(), inputs_.end(),
-                                             [&](const TensorRef& in) { return overlap(in, bound); });
-      // An output that lies over an input is written at the end, when nothing reads that input any more.
+      const bool aliases_input = std::any_of(
+          inputs_.begin(), inputs_.end(), [&](const TensorRef& in) { return overlap(in, bound); });
+      // An output that lies over an input is written at the end, when nothing reads that input any
+      // more.
       const int32_t shown = plan_.output_slots_[static_cast<size_t>(root.index)];
-      if (bound.buffer != nullptr && bound.dims == state(shown).dims && usable_on(bound, *plan_.device()) &&
-          !aliases_input) {
+      if (bound.buffer != nullptr && bound.dims == state(shown).dims &&
+          usable_on(bound, *plan_.device()) && !aliases_input) {
         target = bound;
         continue;
       }
@@ -259,7 +265,8 @@ void Frame::execute_step(size_t run_index, const RunOptions& options) {
   Device& device = *run.instance->device();
   const bool on_device = step.side == Side::kDevice;
   try {
-    device.launch(run.instance->handle(), desc, on_device ? stream_.get() : nullptr, step.node->op.c_str());
+    device.launch(run.instance->handle(), desc, on_device ? stream_.get() : nullptr,
+                  step.node->op.c_str());
   } catch (const Error& error) {
     throw Error(error.code(), std::string(error.what()) + " (in " + describe(*step.node) + ")",
                 error.vendor_code(), error.scope(), error.correlation_id());
@@ -292,7 +299,8 @@ std::vector<TensorRef> Frame::collect(const RunOptions& options) {
     const int32_t slot = plan_.output_slots_[i];
     TensorRef out = tensor(slot);
     const SlotKind kind = state(slot).kind;
-    // A loop that makes no trip hands its inputs through; what run() returns is the caller's own all the same.
+    // A loop that makes no trip hands its inputs through; what run() returns is the caller's own
+    // all the same.
     const bool shared = kind == SlotKind::kStatic || kind == SlotKind::kConstant ||
                         (kind == SlotKind::kDynamic &&
                          std::any_of(inputs_.begin(), inputs_.end(),
@@ -305,8 +313,8 @@ std::vector<TensorRef> Frame::collect(const RunOptions& options) {
       TensorRef bound = (*options.bound_outputs)[i];
       if (bound.dims != out.dims) {
         raise(CHIPDOCK_INVALID_ARGUMENT, "output '",
-              plan_.graph().values[static_cast<size_t>(plan_.graph().outputs[i])].name, "' has shape ",
-              to_string(out.dims), ", the bound array has ", to_string(bound.dims));
+              plan_.graph().values[static_cast<size_t>(plan_.graph().outputs[i])].name,
+              "' has shape ", to_string(out.dims), ", the bound array has ", to_string(bound.dims));
       }
       const bool in_place = bound.buffer == out.buffer && bound.offset == out.offset;
       if (!in_place && bound.bytes() > 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything one run of one specialization needs, laid out ahead so that a step costs one call: tensors and
-// launch descs are filled once and only re-pointed when memory moved. Used by one thread at a time.
+// Everything one run of one specialization needs, laid out ahead so that a step costs one call:
+// tensors and launch descs are filled once and only re-pointed when memory moved. Used by one
+// thread at a time.
 #ifndef CHIPDOCK_RUNTIME_EXEC_FRAME_HPP_
 #define CHIPDOCK_RUNTIME_EXEC_FRAME_HPP_
 
@@ -64,7 +65,8 @@ class Frame {
   std::shared_ptr<Stream> own_stream_;
 };
 
-/// If, Loop and Scan (control_flow.cpp). `inputs` are the node's, then the captured values of each body.
+/// If, Loop and Scan (control_flow.cpp). `inputs` are the node's, then the captured values of each
+/// body.
 std::vector<TensorRef> run_control(const Plan& plan, const Step& step,
                                    const std::vector<const TensorRef*>& inputs,
                                    const RunOptions& options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a frame that nothing could be prepared for, because their shapes depend on data; and the profile
-// record of any step.
+// Steps of a frame that nothing could be prepared for, because their shapes depend on data; and the
+// profile record of any step.
 #include "exec/frame.hpp"
 #include "exec/node_runner.hpp"
 #include "host_queue.hpp"
@@ -19,7 +19,8 @@ void Frame::execute_dynamic(const RunStep& run, const RunOptions& options) {
   }
   std::vector<TensorRef> outputs = run_dynamic(step, run, inputs, options);
   for (size_t i = 0; i < step.outputs.size() && i < outputs.size(); ++i) {
-    if (step.outputs[i] >= 0) produced_[static_cast<size_t>(step.outputs[i])] = std::move(outputs[i]);
+    if (step.outputs[i] >= 0)
+      produced_[static_cast<size_t>(step.outputs[i])] = std::move(outputs[i]);
   }
   for (const int32_t slot : run.release) produced_[static_cast<size_t>(slot)] = TensorRef{};
 }
@@ -93,7 +94,8 @@ void Frame::record(const RunStep& run, const RunOptions& options, int64_t start_
     for (size_t i = 0; i < step.outputs.size(); ++i) {
       if (step.outputs[i] < 0) continue;
       const TensorRef out = tensor(step.outputs[i]);
-      line.args.emplace_back("output " + std::to_string(i), kit::dtype_name(out.dtype) + to_string(out.dims));
+      line.args.emplace_back("output " + std::to_string(i),
+                             kit::dtype_name(out.dtype) + to_string(out.dims));
     }
   }
   options.profiler->add(std::move(line));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model as the executor gets it: values by number, nodes in execution order, attributes as the ABI's
-// tagged structs. Built by the Python layer (or any embedder); checked there for cycles and names.
+// The model as the executor gets it: values by number, nodes in execution order, attributes as the
+// ABI's tagged structs. Built by the Python layer (or any embedder); checked there for cycles and
+// names.
 #ifndef CHIPDOCK_RUNTIME_EXEC_GRAPH_IR_HPP_
 #define CHIPDOCK_RUNTIME_EXEC_GRAPH_IR_HPP_
 
@@ -16,7 +17,8 @@
 
 namespace chipdock::runtime {
 
-/// Attributes of one node, owned, in the form that crosses the ABI. Immutable once the node is built.
+/// Attributes of one node, owned, in the form that crosses the ABI. Immutable once the node is
+/// built.
 class Attributes {
  public:
   void add_integer(const std::string& name, int64_t value);
@@ -86,7 +88,8 @@ struct IrGraph {
   std::string name;
   std::vector<IrValue> values;
   std::vector<std::shared_ptr<IrNode>> nodes;  ///< In execution order.
-  std::vector<int32_t> inputs, outputs;        ///< Captured values of a body are inputs behind the formal ones.
+  std::vector<int32_t> inputs,
+      outputs;  ///< Captured values of a body are inputs behind the formal ones.
   std::map<int32_t, IrConstant> constants;
 };
 

@@ -2,11 +2,13 @@
 #include "exec/kernel_registry.hpp"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace chipdock::runtime {
 namespace {
 
-/// The rule for argument `index` of a side: its own, else the last one of that side (variadic operators).
+/// The rule for argument `index` of a side: its own, else the last one of that side (variadic
+/// operators).
 const chipdock_dtype_rule* find_rule(const chipdock_kernel& kernel, bool input, int32_t index) {
   const chipdock_dtype_rule* best = nullptr;
   int32_t best_index = -1;
@@ -45,17 +47,30 @@ std::string key_of(const char* domain, const char* op) {
   return std::string(domain != nullptr ? domain : "") + ":" + op;
 }
 
+std::string hex(uint32_t value) {
+  char text[9];
+  std::snprintf(text, sizeof(text), "%x", value);
+  return text;
+}
+
 struct Candidate {
   const chipdock_kernel* kernel;
   double score;
   bool operator<(const Candidate& other) const {  // best first
     if (score != other.score) return score > other.score;
-    if (kernel->priority != other.kernel->priority) return kernel->priority > other.kernel->priority;
+    if (kernel->priority != other.kernel->priority)
+      return kernel->priority > other.kernel->priority;
     return kernel->since_version > other.kernel->since_version;
   }
 };
 
 }  // namespace
+
+uint32_t unknown_flags(const chipdock_kernel& kernel) {
+  constexpr uint32_t kKnown = CHIPDOCK_KERNEL_CAPTURABLE | CHIPDOCK_KERNEL_SYNCHRONIZES |
+                              CHIPDOCK_KERNEL_ACCEPTS_STRIDES | CHIPDOCK_KERNEL_DETERMINISTIC;
+  return kernel.flags & ~kKnown;
+}
 
 KernelInstance::~KernelInstance() {
   ErrorRecord error;  // nothing can be done about a failing destroy; the handle is gone either way
@@ -72,8 +87,8 @@ KernelRegistry::KernelRegistry(std::shared_ptr<Device> device) : device_(std::mo
         device_->name() + " kernel.list");
   for (uint64_t i = 0; i < count; ++i) {
     by_op_[key_of(kernels[i]->domain, kernels[i]->op)].push_back(kernels[i]);
+    if (unknown_flags(*kernels[i]) == 0) ++count_;
   }
-  count_ = count;
 }
 
 KernelChoice KernelRegistry::choose(const chipdock_node& node) const {
@@ -87,15 +102,22 @@ KernelChoice KernelRegistry::choose(const chipdock_node& node) const {
   std::vector<Candidate> candidates;
   for (const chipdock_kernel* kernel : found->second) {
     const std::string name = kernel->name != nullptr ? kernel->name : kernel->op;
+    if (const uint32_t unknown = unknown_flags(*kernel); unknown != 0) {
+      choice.reason += name + ": left out, it has flags 0x" + hex(unknown) +
+                       " that this host does not know; update chipdock [BASE-11]\n";
+      continue;
+    }
     if (node.since_version < kernel->since_version ||
         (kernel->until_version != 0 && node.since_version > kernel->until_version)) {
-      choice.reason += name + ": serves versions " + std::to_string(kernel->since_version) + " to " +
-                       (kernel->until_version != 0 ? std::to_string(kernel->until_version) : "newest") +
-                       ", the node has " + std::to_string(node.since_version) + "\n";
+      choice.reason +=
+          name + ": serves versions " + std::to_string(kernel->since_version) + " to " +
+          (kernel->until_version != 0 ? std::to_string(kernel->until_version) : "newest") +
+          ", the node has " + std::to_string(node.since_version) + "\n";
       continue;
     }
     std::string mismatch = dtype_mismatch(*kernel, true, node.input_count, node.inputs);
-    if (mismatch.empty()) mismatch = dtype_mismatch(*kernel, false, node.output_count, node.outputs);
+    if (mismatch.empty())
+      mismatch = dtype_mismatch(*kernel, false, node.output_count, node.outputs);
     if (!mismatch.empty()) {
       choice.reason += name + ": " + mismatch + "\n";
       continue;
@@ -122,9 +144,11 @@ KernelChoice KernelRegistry::choose(const chipdock_node& node) const {
   }
   if (choice.needs_shape || candidates.empty()) return choice;
   std::stable_sort(candidates.begin(), candidates.end());
-  // A kernel may still refuse in create, where it sees attributes in full; the next one is tried then.
+  // A kernel may still refuse in create, where it sees attributes in full; the next one is tried
+  // then.
   for (const Candidate& candidate : candidates) {
-    const char* name = candidate.kernel->name != nullptr ? candidate.kernel->name : candidate.kernel->op;
+    const char* name =
+        candidate.kernel->name != nullptr ? candidate.kernel->name : candidate.kernel->op;
     chipdock_kernel_instance* handle = nullptr;
     ErrorRecord error;
     const chipdock_status status =
@@ -135,7 +159,8 @@ KernelChoice KernelRegistry::choose(const chipdock_node& node) const {
     }
     check(status, error, device_->name() + " kernel.create " + name);
     if (handle == nullptr) {
-      raise(CHIPDOCK_INTERNAL, device_->name(), " kernel.create ", name, " returned OK with NULL [BASE-8]");
+      raise(CHIPDOCK_INTERNAL, device_->name(), " kernel.create ", name,
+            " returned OK with NULL [BASE-8]");
     }
     choice.instance = std::make_shared<KernelInstance>(device_, *candidate.kernel, handle);
     choice.reason += std::string(name) + ": chosen, score " + std::to_string(candidate.score) +

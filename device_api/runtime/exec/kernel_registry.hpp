@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Picks a kernel for a node on one device: version range and dtype rules -> supports -> score -> priority ->
-// newest since version; and keeps the instance. Why a kernel was not picked is kept as text for explain.
+// Picks a kernel for a node on one device: version range and dtype rules -> supports -> score ->
+// priority -> newest since version; and keeps the instance. Why a kernel was not picked is kept as
+// text for explain.
 #ifndef CHIPDOCK_RUNTIME_EXEC_KERNEL_REGISTRY_HPP_
 #define CHIPDOCK_RUNTIME_EXEC_KERNEL_REGISTRY_HPP_
 
@@ -40,6 +41,10 @@ struct KernelChoice {
   std::string reason;                        ///< One line for each kernel that was looked at.
 };
 
+/// The flag bits that this host has no name for. A kernel that has any is never used: a newer
+/// plugin says by them what must not be missed. [BASE-11]
+uint32_t unknown_flags(const chipdock_kernel& kernel);
+
 class KernelRegistry {
  public:
   explicit KernelRegistry(std::shared_ptr<Device> device);
@@ -47,7 +52,7 @@ class KernelRegistry {
   const std::shared_ptr<Device>& device() const { return device_; }
   /// Throws Error only if a plugin call fails in a way that is not a refusal.
   KernelChoice choose(const chipdock_node& node) const;
-  size_t size() const { return count_; }
+  size_t size() const { return count_; }  ///< Kernels that may be used.
 
  private:
   std::shared_ptr<Device> device_;

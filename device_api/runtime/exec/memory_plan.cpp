@@ -8,7 +8,9 @@
 namespace chipdock::runtime {
 namespace {
 
-uint64_t align_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
+uint64_t align_up(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) & ~(alignment - 1);
+}
 
 uint64_t live_peak(const std::vector<Lifetime>& lifetimes) {
   std::map<int32_t, int64_t> change;  // bytes that begin or end to live at a step
@@ -45,9 +47,9 @@ MemoryPlan plan_memory(std::vector<Lifetime>& lifetimes, uint64_t alignment) {
     }
     item.offset = at;
     plan.arena_bytes = std::max(plan.arena_bytes, at + item.bytes);
-    const auto where = std::upper_bound(placed.begin(), placed.end(), at, [&](uint64_t offset, size_t p) {
-      return offset < lifetimes[p].offset;
-    });
+    const auto where =
+        std::upper_bound(placed.begin(), placed.end(), at,
+                         [&](uint64_t offset, size_t p) { return offset < lifetimes[p].offset; });
     placed.insert(where, index);
   }
   plan.arena_bytes = align_up(plan.arena_bytes, alignment);

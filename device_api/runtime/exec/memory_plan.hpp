@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offsets for tensors that share one arena: two tensors get the same bytes only if their lifetimes do not
-// meet. Greedy by size, first fit; see Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
-// Inference" (2020), section 5.2.
+// Offsets for tensors that share one arena: two tensors get the same bytes only if their lifetimes
+// do not meet. Greedy by size, first fit; see Pisarchyk and Lee, "Efficient Memory Management for
+// Deep Neural Net Inference" (2020), section 5.2.
 #ifndef CHIPDOCK_RUNTIME_EXEC_MEMORY_PLAN_HPP_
 #define CHIPDOCK_RUNTIME_EXEC_MEMORY_PLAN_HPP_
 
@@ -11,10 +11,10 @@
 namespace chipdock::runtime {
 
 struct Lifetime {
-  uint64_t bytes = 0;  ///< More than 0.
-  int32_t first = 0;   ///< Step that writes it.
-  int32_t last = 0;    ///< Last step that reads it; at least `first`.
-  uint64_t offset = 0; ///< Out.
+  uint64_t bytes = 0;   ///< More than 0.
+  int32_t first = 0;    ///< Step that writes it.
+  int32_t last = 0;     ///< Last step that reads it; at least `first`.
+  uint64_t offset = 0;  ///< Out.
 };
 
 struct MemoryPlan {

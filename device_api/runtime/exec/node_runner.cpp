@@ -64,7 +64,8 @@ std::vector<int64_t> shape_of(const IrNode& node, const Dims& dims) {
   return {dims.begin() + start, dims.begin() + end};
 }
 
-std::vector<ShapeInput> shape_inputs(const std::vector<const TensorRef*>& inputs, uint64_t host_inputs) {
+std::vector<ShapeInput> shape_inputs(const std::vector<const TensorRef*>& inputs,
+                                     uint64_t host_inputs) {
   std::vector<ShapeInput> out(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] == nullptr) continue;
@@ -73,7 +74,8 @@ std::vector<ShapeInput> shape_inputs(const std::vector<const TensorRef*>& inputs
     out[i].dims = inputs[i]->dims;
     if (has_bit(host_inputs, i)) {
       static const int64_t kEmpty = 0;  // an empty host input still has to look known
-      out[i].data = inputs[i]->host() != nullptr ? static_cast<const void*>(inputs[i]->host()) : &kEmpty;
+      out[i].data =
+          inputs[i]->host() != nullptr ? static_cast<const void*>(inputs[i]->host()) : &kEmpty;
     }
   }
   return out;
@@ -111,9 +113,11 @@ std::vector<TensorRef> run_node(const NodeCall& call, const std::vector<const Te
   for (size_t i = 0; i < shapes.size(); ++i) {
     if (call.node.outputs[i] < 0) continue;
     outputs[i] = make_tensor(device, shapes[i].dtype, shapes[i].dims, call.stream);
-    if (has_bit(call.host_outputs, i) && outputs[i].buffer != nullptr && outputs[i].host() == nullptr) {
+    if (has_bit(call.host_outputs, i) && outputs[i].buffer != nullptr &&
+        outputs[i].host() == nullptr) {
       std::shared_ptr<char[]> bytes(new char[outputs[i].bytes()]);
-      outputs[i] = wrap_host(device.shared_from_this(), shapes[i].dtype, shapes[i].dims, bytes.get(), bytes);
+      outputs[i] =
+          wrap_host(device.shared_from_this(), shapes[i].dtype, shapes[i].dims, bytes.get(), bytes);
     }
     out.set(i, outputs[i], has_bit(call.host_outputs, i));
   }
@@ -126,7 +130,8 @@ std::vector<TensorRef> run_node(const NodeCall& call, const std::vector<const Te
     form.dims = {static_cast<int64_t>((*call.packed)[i]->size())};
     form.buffer = (*call.packed)[i];
     packed.set(i, form, false);
-    packed.tensors[i].shape = nullptr;  // opaque bytes: rank 0 of a layout that only the kernel knows
+    packed.tensors[i].shape =
+        nullptr;  // opaque bytes: rank 0 of a layout that only the kernel knows
     packed.tensors[i].rank = 0;
     any_packed = true;
   }
@@ -151,8 +156,8 @@ std::vector<TensorRef> run_node(const NodeCall& call, const std::vector<const Te
   if (device.tables().kernel.workspace_size != nullptr) {
     uint64_t bytes = 0;
     ErrorRecord error;
-    check(device.tables().kernel.workspace_size(call.instance.handle(), &desc, &bytes, &error), error,
-          device.name() + " workspace_size of " + describe(call.node));
+    check(device.tables().kernel.workspace_size(call.instance.handle(), &desc, &bytes, &error),
+          error, device.name() + " workspace_size of " + describe(call.node));
     if (bytes > 0) {
       workspace = device.allocate(bytes, call.stream);
       desc.workspace = workspace->memory();

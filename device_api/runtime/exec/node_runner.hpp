@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operator call from start to end: shapes, memory, launch. The general way, used where nothing can be
-// prepared: folding at load, values known per signature, data-dependent shapes, bodies of control flow.
+// One operator call from start to end: shapes, memory, launch. The general way, used where nothing
+// can be prepared: folding at load, values known per signature, data-dependent shapes, bodies of
+// control flow.
 #ifndef CHIPDOCK_RUNTIME_EXEC_NODE_RUNNER_HPP_
 #define CHIPDOCK_RUNTIME_EXEC_NODE_RUNNER_HPP_
 
@@ -33,10 +34,11 @@ void infer_shapes(const IrNode& node, const Op& op, const std::vector<ShapeInput
                   std::vector<ShapeOutput>& outputs);
 
 /// Inputs as a shape function sees them; NULL entries are not given.
-std::vector<ShapeInput> shape_inputs(const std::vector<const TensorRef*>& inputs, uint64_t host_inputs);
+std::vector<ShapeInput> shape_inputs(const std::vector<const TensorRef*>& inputs,
+                                     uint64_t host_inputs);
 
-/// Computes the node; `dtypes` are those of its outputs. Outputs not wanted by the node come back empty.
-/// Inputs must be usable on the instance's device (host_inputs: readable by the host).
+/// Computes the node; `dtypes` are those of its outputs. Outputs not wanted by the node come back
+/// empty. Inputs must be usable on the instance's device (host_inputs: readable by the host).
 std::vector<TensorRef> run_node(const NodeCall& call, const std::vector<const TensorRef*>& inputs,
                                 const std::vector<chipdock_dtype>& dtypes);
 

@@ -16,7 +16,8 @@ bool matches(const std::vector<int64_t>& key, const std::vector<TensorRef>& inpu
     const size_t rank = input.dims.size();
     // Equal ranks so far keep `at` inside the key: it was built from as many inputs.
     if (key[at] != static_cast<int64_t>(rank)) return false;
-    if (!std::equal(input.dims.begin(), input.dims.end(), key.begin() + static_cast<std::ptrdiff_t>(at) + 1)) {
+    if (!std::equal(input.dims.begin(), input.dims.end(),
+                    key.begin() + static_cast<std::ptrdiff_t>(at) + 1)) {
       return false;
     }
     at += rank + 1;
@@ -28,11 +29,13 @@ bool matches(const std::vector<int64_t>& key, const std::vector<TensorRef>& inpu
 void check_declared(const IrValue& value, const Dims& dims) {
   if (value.rank < 0) return;
   bool fits = static_cast<size_t>(value.rank) == dims.size();
-  for (size_t i = 0; fits && i < dims.size(); ++i) fits = value.dims[i] < 0 || value.dims[i] == dims[i];
+  for (size_t i = 0; fits && i < dims.size(); ++i)
+    fits = value.dims[i] < 0 || value.dims[i] == dims[i];
   if (fits) return;
   std::string wanted = "[";
   for (size_t i = 0; i < value.dims.size(); ++i) {
-    wanted += (i == 0 ? "" : ",") + (value.dims[i] < 0 ? std::string("?") : std::to_string(value.dims[i]));
+    wanted += (i == 0 ? "" : ",") +
+              (value.dims[i] < 0 ? std::string("?") : std::to_string(value.dims[i]));
   }
   raise(CHIPDOCK_INVALID_ARGUMENT, "input '", value.name, "' has shape ", to_string(dims),
         ", the model wants ", wanted, "]");
@@ -52,24 +55,24 @@ std::vector<TensorRef> Plan::run(const std::vector<TensorRef>& given, const RunO
   device_->plugin()->check_usable();
   device_->check_alive();
   if (given.size() != graph_->inputs.size()) {
-    raise(CHIPDOCK_INVALID_ARGUMENT, "the graph has ", graph_->inputs.size(), " inputs, ", given.size(),
-          " were given");
+    raise(CHIPDOCK_INVALID_ARGUMENT, "the graph has ", graph_->inputs.size(), " inputs, ",
+          given.size(), " were given");
   }
   if (options.stream != nullptr && options.stream->device() != device_) {
     raise(CHIPDOCK_INVALID_ARGUMENT, "the model is on ", device_->name(), ", the stream is one of ",
           options.stream->device()->name(), "; make it with Stream(model.device)");
   }
   if (options.stream != nullptr && options.stream->capturing()) {
-    raise(CHIPDOCK_FAILED_PRECONDITION, options.stream->label(), " is being captured, and a run waits for its ",
-          "stream; end the capture first");
+    raise(CHIPDOCK_FAILED_PRECONDITION, options.stream->label(),
+          " is being captured, and a run waits for its ", "stream; end the capture first");
   }
   std::vector<TensorRef> moved;
   const std::vector<TensorRef>* inputs = &given;
   for (size_t i = 0; i < given.size(); ++i) {
     const IrValue& value = graph_->values[static_cast<size_t>(graph_->inputs[i])];
     if (!kit::operator==(given[i].dtype, value.dtype)) {
-      raise(CHIPDOCK_INVALID_ARGUMENT, "input '", value.name, "' is ", kit::dtype_name(given[i].dtype),
-            ", the model wants ", kit::dtype_name(value.dtype));
+      raise(CHIPDOCK_INVALID_ARGUMENT, "input '", value.name, "' is ",
+            kit::dtype_name(given[i].dtype), ", the model wants ", kit::dtype_name(value.dtype));
     }
     if (usable_on(given[i], *device_)) continue;
     if (moved.empty()) moved = given;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model made ready for one device: constants folded and placed, every node given a kernel on the device or
-// on the host, copies between the two made explicit. A plan is immutable and serves every shape; what
-// depends on shapes is in Specialization (specialize.hpp), what depends on one run in Frame (frame.hpp).
+// A model made ready for one device: constants folded and placed, every node given a kernel on the
+// device or on the host, copies between the two made explicit. A plan is immutable and serves every
+// shape; what depends on shapes is in Specialization (specialize.hpp), what depends on one run in
+// Frame (frame.hpp).
 //
 // A slot is a value on one side. Where device and host are the same device a value has one slot.
 #ifndef CHIPDOCK_RUNTIME_EXEC_PLAN_HPP_
@@ -66,7 +67,7 @@ struct Step {
   uint64_t host_inputs = 0;      ///< Bit k: input k is handed over in host memory.
   uint64_t host_outputs = 0;
   std::shared_ptr<KernelInstance> instance;  ///< NULL if the kernel decides when shapes are known.
-  std::vector<std::shared_ptr<Buffer>> packed;  ///< Per input, NULL where not packed; empty if none is.
+  std::vector<std::shared_ptr<Buffer>> packed;  ///< Per input, NULL where not; empty if none is.
   std::vector<std::shared_ptr<Plan>> bodies;    ///< kControl: one per subgraph, in node order.
 };
 
@@ -82,7 +83,7 @@ struct NodeReport {
 using InterruptCheck = std::function<void()>;
 
 struct RunOptions {
-  std::shared_ptr<Stream> stream;     ///< NULL: inline, or a stream of the plan's own.
+  std::shared_ptr<Stream> stream;  ///< NULL: inline, or a stream of the plan's own.
   std::vector<TensorRef>* bound_outputs = nullptr;  ///< buffer NULL = not bound.
   Profiler* profiler = nullptr;
   const InterruptCheck* interrupt = nullptr;
@@ -91,10 +92,12 @@ struct RunOptions {
 
 class Plan : public std::enable_shared_from_this<Plan> {
  public:
-  /// `host` is an unmasked CPU device that runs shape work and fallbacks; it may be `device` itself.
-  /// Throws Error: UNSUPPORTED naming every operator without a kernel, INVALID_ARGUMENT for a bad model.
-  static std::shared_ptr<Plan> compile(std::shared_ptr<IrGraph> graph, std::shared_ptr<Device> device,
-                                       std::shared_ptr<Device> host, const PlanOptions& options);
+  /// `host` is an unmasked CPU device that runs shape work and fallbacks; it may be `device`
+  /// itself. Throws Error: UNSUPPORTED naming every operator without a kernel, INVALID_ARGUMENT for
+  /// a bad model.
+  static std::shared_ptr<Plan> compile(std::shared_ptr<IrGraph> graph,
+                                       std::shared_ptr<Device> device, std::shared_ptr<Device> host,
+                                       const PlanOptions& options);
   ~Plan();
 
   /// Runs the model; many threads may call at once. Inputs in graph order, on any device.
@@ -126,12 +129,12 @@ class Plan : public std::enable_shared_from_this<Plan> {
   std::vector<Step> steps_;
   std::vector<int32_t> input_slots_;
   std::vector<int32_t> output_slots_;
-  std::map<int32_t, TensorRef> constant_slots_;          ///< Slots that hold a constant.
-  std::map<int32_t, HashedConstant> constants_;          ///< By value number, folded ones too.
+  std::map<int32_t, TensorRef> constant_slots_;  ///< Slots that hold a constant.
+  std::map<int32_t, HashedConstant> constants_;  ///< By value number, folded ones too.
   std::vector<NodeReport> report_;
   uint64_t weight_bytes_ = 0;
 
-  std::mutex mutex_;  ///< Guards the cache below.
+  std::mutex mutex_;                                            ///< Guards the cache below.
   std::list<std::shared_ptr<Specialization>> specializations_;  ///< Most recently used first.
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From graph to plan: fold constants, drop what nobody reads, place each node, choose kernels, make copies
-// between the sides explicit, pack and upload weights. Runs once per load; shapes are not needed here.
+// From graph to plan: fold constants, drop what nobody reads, place each node, choose kernels, make
+// copies between the sides explicit, pack and upload weights. Runs once per load; shapes are not
+// needed here.
 #include "exec/plan_compiler.hpp"
 
 #include <algorithm>
@@ -33,7 +34,8 @@ PlanCompiler::PlanCompiler(std::shared_ptr<IrGraph> graph, std::shared_ptr<Devic
   plan_->host_ = std::move(host);
   plan_->options_ = options;
   plan_->device_kernels_ = std::make_unique<KernelRegistry>(plan_->device_);
-  plan_->host_kernels_ = plan_->same_device() ? nullptr : std::make_unique<KernelRegistry>(plan_->host_);
+  plan_->host_kernels_ =
+      plan_->same_device() ? nullptr : std::make_unique<KernelRegistry>(plan_->host_);
 }
 
 const KernelRegistry& PlanCompiler::kernels(Side side) const {
@@ -70,7 +72,8 @@ void PlanCompiler::find_operators() {
     if (is_control(node)) continue;
     ops_[i] = find_op(node.domain, node.op, node.since_version);
     if (ops_[i] == nullptr) {
-      missing_.push_back(describe(node) + " (" + node.op + "-" + std::to_string(node.since_version) +
+      missing_.push_back(describe(node) + " (" + node.op + "-" +
+                         std::to_string(node.since_version) +
                          ": chipdock does not know this operator)");
     }
   }
@@ -144,7 +147,8 @@ int32_t PlanCompiler::slot_of(int32_t value, Side side) {
   if (value < 0) return -1;
   if (plan_->same_device()) side = Side::kDevice;
   const auto key = std::make_pair(value, side);
-  if (const auto found = slot_by_value_.find(key); found != slot_by_value_.end()) return found->second;
+  if (const auto found = slot_by_value_.find(key); found != slot_by_value_.end())
+    return found->second;
   const int32_t slot = new_slot(value, side);
   slot_by_value_[key] = slot;
   if (is_constant(value)) return slot;
@@ -215,11 +219,13 @@ void PlanCompiler::place(size_t index) {
   step.side = belongs_to_host(node, op) ? Side::kHost : Side::kDevice;
   Placement placement = step.side == Side::kHost ? Placement::kShape : Placement::kDevice;
   std::string reason;
-  const bool extra_output = std::any_of(node.outputs.begin() + std::min<size_t>(1, node.outputs.size()),
-                                        node.outputs.end(), [](int32_t v) { return v >= 0; });
+  const bool extra_output =
+      std::any_of(node.outputs.begin() + std::min<size_t>(1, node.outputs.size()),
+                  node.outputs.end(), [](int32_t v) { return v >= 0; });
   if ((op.flags & kOpView) != 0 && !extra_output) {
     step.kind = StepKind::kView;
-    if (host_value_[static_cast<size_t>(node.inputs[0])]) step.side = Side::kHost;  // where its memory is
+    if (host_value_[static_cast<size_t>(node.inputs[0])])
+      step.side = Side::kHost;  // where its memory is
     step.host_inputs = op.host_inputs;
     placement = Placement::kView;
   } else if ((op.flags & kOpShapeOnly) != 0) {
@@ -229,7 +235,7 @@ void PlanCompiler::place(size_t index) {
     KernelChoice choice = choose(node, step.side);
     if (choice.instance == nullptr && !choice.needs_shape && !plan_->same_device() &&
         step.side == Side::kDevice) {
-      reason = choice.reason;
+      reason = choice.reason + (choice.reason.empty() || choice.reason.back() == '\n' ? "" : "\n");
       KernelChoice fallback = choose(node, Side::kHost);
       if (fallback.instance != nullptr || fallback.needs_shape) {
         if (plan_->options_.fallback == Fallback::kError) {
@@ -256,8 +262,8 @@ void PlanCompiler::place(size_t index) {
   }
   connect(node, step, placement);
   add_report(node, placement,
-             step.instance != nullptr ? kernel_name(step.instance->kernel()) : std::string(), reason,
-             step.kind == StepKind::kLaunch ? plan_->side_device(step.side).name() : "");
+             step.instance != nullptr ? kernel_name(step.instance->kernel()) : std::string(),
+             reason, step.kind == StepKind::kLaunch ? plan_->side_device(step.side).name() : "");
   plan_->steps_.push_back(std::move(step));
 }
 
@@ -273,7 +279,8 @@ void PlanCompiler::connect(const IrNode& node, Step& step, Placement placement) 
     step.inputs.push_back(slot);
     const bool is_packed = i < step.packed.size() && step.packed[i] != nullptr && !keep_source_[i];
     const bool dims_only = step.kind == StepKind::kShapeOf;
-    if (slot >= 0 && is_constant(node.inputs[i]) && !is_packed && !dims_only) reads_data_.insert(slot);
+    if (slot >= 0 && is_constant(node.inputs[i]) && !is_packed && !dims_only)
+      reads_data_.insert(slot);
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const int32_t v = node.outputs[i];
@@ -281,10 +288,12 @@ void PlanCompiler::connect(const IrNode& node, Step& step, Placement placement) 
       step.outputs.push_back(-1);
       continue;
     }
-    const Side side = has_bit(step.host_outputs, i) || step.kind == StepKind::kShapeOf ? Side::kHost : step.side;
+    const Side side =
+        has_bit(step.host_outputs, i) || step.kind == StepKind::kShapeOf ? Side::kHost : step.side;
     if (side == Side::kHost) {
       host_value_[static_cast<size_t>(v)] = true;
-      const bool follows = step.kind != StepKind::kView || shape_value_[static_cast<size_t>(node.inputs[0])];
+      const bool follows =
+          step.kind != StepKind::kView || shape_value_[static_cast<size_t>(node.inputs[0])];
       shape_value_[static_cast<size_t>(v)] = placement != Placement::kFallback && follows;
     }
     const int32_t slot = new_slot(v, plan_->same_device() ? Side::kDevice : side);

@@ -56,11 +56,11 @@ class PlanCompiler {
   void add_copy(int32_t source, int32_t target);
 
   std::shared_ptr<Plan> plan_;
-  std::vector<const Op*> ops_;          ///< By node; NULL for control flow.
-  std::vector<bool> folded_, needed_;   ///< By node.
-  std::vector<bool> host_value_;        ///< By value: computed on the host.
-  std::vector<bool> shape_value_;       ///< By value: of them, shapes and what follows from shapes.
-  std::vector<bool> keep_source_;       ///< By input of the node at hand.
+  std::vector<const Op*> ops_;         ///< By node; NULL for control flow.
+  std::vector<bool> folded_, needed_;  ///< By node.
+  std::vector<bool> host_value_;       ///< By value: computed on the host.
+  std::vector<bool> shape_value_;      ///< By value: of them, shapes and what follows from shapes.
+  std::vector<bool> keep_source_;      ///< By input of the node at hand.
   std::map<std::pair<int32_t, Side>, int32_t> slot_by_value_;
   std::map<int32_t, int32_t> view_of_;  ///< Slot -> the slot whose memory it shows.
   std::set<int32_t> reads_data_;        ///< Constant slots whose elements are read at run time.

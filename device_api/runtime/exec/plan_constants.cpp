@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plan compilation does with values that never change: fold what follows from them, pack and upload
-// what kernels read.
+// What plan compilation does with values that never change: fold what follows from them, pack and
+// upload what kernels read.
 #include <algorithm>
 
 #include "exec/node_runner.hpp"
@@ -9,7 +9,8 @@
 namespace chipdock::runtime {
 namespace {
 
-constexpr uint64_t kFoldLimit = 256ull << 20;  // a larger result costs more memory than it saves time
+constexpr uint64_t kFoldLimit = 256ull
+                                << 20;  // a larger result costs more memory than it saves time
 
 }  // namespace
 
@@ -67,10 +68,10 @@ bool PlanCompiler::fold(const IrNode& node, const Op& op) {
   const Side side = plan_->same_device() ? Side::kDevice : Side::kHost;
   const KernelChoice choice = kernels(side).choose(description.get());
   if (choice.instance == nullptr) return false;
-  // A device that is its own host may not read host memory (strict mode): the node then runs per call.
-  if (!std::all_of(tensors.begin(), tensors.end(), [&](const TensorRef& t) {
-        return usable_on(t, *plan_->host_);
-      })) {
+  // A device that is its own host may not read host memory (strict mode): the node then runs per
+  // call.
+  if (!std::all_of(tensors.begin(), tensors.end(),
+                   [&](const TensorRef& t) { return usable_on(t, *plan_->host_); })) {
     return false;
   }
   const NodeCall call{node,
@@ -125,27 +126,29 @@ void PlanCompiler::pack_inputs(const IrNode& node, Step& step) {
     keep_source_[i] = info.keep_source != 0;
     hash(entry);
     const std::string layout = std::string(info.layout) + "#" + to_string(constant.dims);
-    step.packed[i] = WeightStore::instance().find_or_make(device, entry, layout, info.size, [&](Buffer& target) {
-      TensorRef source = constant_tensor(v);
-      if (!usable_on(source, device)) source = move_tensor(source, device, nullptr);
-      chipdock_tensor tensor;
-      fill_tensor(tensor, source, false);
-      chipdock_prepack_desc desc{};
-      desc.struct_size = sizeof(desc);
-      desc.input = input;
-      desc.source = &tensor;
-      desc.target = target.memory();
-      desc.target_offset = target.offset();
-      desc.correlation_id = device.next_correlation_id();
-      check(table.prepack(step.instance->handle(), &desc, &error), error,
-            device.name() + " prepack of " + describe(node));
-    });
+    step.packed[i] =
+        WeightStore::instance().find_or_make(device, entry, layout, info.size, [&](Buffer& target) {
+          TensorRef source = constant_tensor(v);
+          if (!usable_on(source, device)) source = move_tensor(source, device, nullptr);
+          chipdock_tensor tensor;
+          fill_tensor(tensor, source, false);
+          chipdock_prepack_desc desc{};
+          desc.struct_size = sizeof(desc);
+          desc.input = input;
+          desc.source = &tensor;
+          desc.target = target.memory();
+          desc.target_offset = target.offset();
+          desc.correlation_id = device.next_correlation_id();
+          check(table.prepack(step.instance->handle(), &desc, &error), error,
+                device.name() + " prepack of " + describe(node));
+        });
     plan_->weight_bytes_ += info.size;
   }
 }
 
 void PlanCompiler::hash(HashedConstant& entry) {
-  if (entry.hash == ContentHash{}) entry.hash = hash_bytes(entry.constant.data, entry.constant.bytes);
+  if (entry.hash == ContentHash{})
+    entry.hash = hash_bytes(entry.constant.data, entry.constant.bytes);
 }
 
 void PlanCompiler::upload_constants() {
@@ -157,7 +160,8 @@ void PlanCompiler::upload_constants() {
     TensorRef tensor = constant_tensor(slot.value);
     const bool reads = reads_data_.count(index) != 0;
     Device& device = plan_->side_device(slot.side);
-    if (reads && tensor.buffer != nullptr && slot.side == Side::kDevice && !usable_on(tensor, device)) {
+    if (reads && tensor.buffer != nullptr && slot.side == Side::kDevice &&
+        !usable_on(tensor, device)) {
       hash(entry);
       tensor.buffer = WeightStore::instance().find_or_make(
           device, entry, "", tensor.bytes(), [&](Buffer& target) {

@@ -12,7 +12,6 @@ namespace {
 
 // Values up to this size are computed once per signature when they follow from shapes alone.
 constexpr uint64_t kStaticBytes = 64 << 10;
-constexpr size_t kIdleFrames = 4;  // per signature; more are made when more threads run at once
 
 }  // namespace
 
@@ -66,11 +65,16 @@ class Specializer {
     const Step& step = plan_.steps_[static_cast<size_t>(index)];
     if (is_dynamic(step)) return add_dynamic(index, step);
     switch (step.kind) {
-      case StepKind::kCopy: return visit_copy(index, step);
-      case StepKind::kShapeOf: return visit_shape_of(step);
-      case StepKind::kView: return visit_view(step);
-      case StepKind::kLaunch: return visit_launch(index, step);
-      case StepKind::kControl: return add_dynamic(index, step);
+      case StepKind::kCopy:
+        return visit_copy(index, step);
+      case StepKind::kShapeOf:
+        return visit_shape_of(step);
+      case StepKind::kView:
+        return visit_view(step);
+      case StepKind::kLaunch:
+        return visit_launch(index, step);
+      case StepKind::kControl:
+        return add_dynamic(index, step);
     }
   }
 
@@ -82,7 +86,8 @@ class Specializer {
       if (slot(s).kind == SlotKind::kDynamic) return true;
       const bool steers_shape = step.op != nullptr && has_bit(step.op->host_inputs, i);
       if (steers_shape && !is_fixed(s)) return true;
-      if (steers_shape && slot(s).fixed.buffer != nullptr && slot(s).fixed.host() == nullptr) return true;
+      if (steers_shape && slot(s).fixed.buffer != nullptr && slot(s).fixed.host() == nullptr)
+        return true;
     }
     return step.op != nullptr && (step.op->flags & kOpDataDependent) != 0;
   }
@@ -127,7 +132,8 @@ class Specializer {
   }
 
   void visit_shape_of(const Step& step) {
-    auto values = std::make_shared<std::vector<int64_t>>(shape_of(*step.node, slot(step.inputs[0]).dims));
+    auto values =
+        std::make_shared<std::vector<int64_t>>(shape_of(*step.node, slot(step.inputs[0]).dims));
     Dims dims;
     if (step.node->op == "Shape") dims = {static_cast<int64_t>(values->size())};
     const int64_t* data = values->data();
@@ -188,7 +194,8 @@ class Specializer {
     result_->steps.push_back(std::move(run));
   }
 
-  std::shared_ptr<KernelInstance> choose_with_shapes(const Step& step, const std::vector<ShapeOutput>& shapes) {
+  std::shared_ptr<KernelInstance> choose_with_shapes(const Step& step,
+                                                     const std::vector<ShapeOutput>& shapes) {
     std::vector<NodeDescription::Value> in(step.inputs.size()), out(shapes.size());
     for (size_t i = 0; i < in.size(); ++i) {
       if (step.inputs[i] < 0) continue;
@@ -215,7 +222,8 @@ class Specializer {
   }
 
   /// Small values that follow from shapes: computed here, once.
-  bool compute_now(const Step& step, const KernelInstance& instance, const std::vector<ShapeOutput>& shapes) {
+  bool compute_now(const Step& step, const KernelInstance& instance,
+                   const std::vector<ShapeOutput>& shapes) {
     const bool host_side = plan_.same_device() || step.side == Side::kHost;
     if (!host_side || (step.op->flags & kOpRandom) != 0) return false;
     uint64_t bytes = 0;
@@ -294,7 +302,8 @@ class Specializer {
 
   void lay_out_memory() {
     const auto count = static_cast<int32_t>(result_->slots.size());
-    std::vector<int32_t> first(static_cast<size_t>(count), -1), last(static_cast<size_t>(count), -1);
+    std::vector<int32_t> first(static_cast<size_t>(count), -1),
+        last(static_cast<size_t>(count), -1);
     std::vector<int32_t> last_read(static_cast<size_t>(count), -1);
     for (size_t r = 0; r < result_->steps.size(); ++r) {
       const Step& step = plan_.steps_[static_cast<size_t>(result_->steps[r].step)];
@@ -322,8 +331,10 @@ class Specializer {
       for (int32_t s = 0; s < count; ++s) {
         const SlotState& state = slot(s);
         if (state.kind != SlotKind::kArena || state.root != s || state.bytes() == 0) continue;
-        if (plan_.slots_[static_cast<size_t>(s)].side != side || first[static_cast<size_t>(s)] < 0) continue;
-        lifetimes.push_back({state.bytes(), first[static_cast<size_t>(s)], last[static_cast<size_t>(s)]});
+        if (plan_.slots_[static_cast<size_t>(s)].side != side || first[static_cast<size_t>(s)] < 0)
+          continue;
+        lifetimes.push_back(
+            {state.bytes(), first[static_cast<size_t>(s)], last[static_cast<size_t>(s)]});
         owners.push_back(s);
       }
       if (side == Side::kDevice) {
@@ -334,16 +345,20 @@ class Specializer {
       }
       for (size_t r = 0; r < result_->steps.size(); ++r) {
         const RunStep& run = result_->steps[r];
-        if (run.workspace_bytes == 0 || plan_.steps_[static_cast<size_t>(run.step)].side != side) continue;
-        lifetimes.push_back({run.workspace_bytes, static_cast<int32_t>(r), static_cast<int32_t>(r)});
+        if (run.workspace_bytes == 0 || plan_.steps_[static_cast<size_t>(run.step)].side != side)
+          continue;
+        lifetimes.push_back(
+            {run.workspace_bytes, static_cast<int32_t>(r), static_cast<int32_t>(r)});
         owners.push_back(-1 - static_cast<int32_t>(r));
       }
-      result_->memory[static_cast<size_t>(side)] = plan_memory(lifetimes, plan_.side_device(side).alignment());
+      result_->memory[static_cast<size_t>(side)] =
+          plan_memory(lifetimes, plan_.side_device(side).alignment());
       for (size_t i = 0; i < owners.size(); ++i) {
         if (owners[i] >= 0) {
           slot(owners[i]).offset = lifetimes[i].offset;
         } else {
-          result_->steps[static_cast<size_t>(-1 - owners[i])].workspace_offset = lifetimes[i].offset;
+          result_->steps[static_cast<size_t>(-1 - owners[i])].workspace_offset =
+              lifetimes[i].offset;
         }
       }
     }
@@ -351,9 +366,10 @@ class Specializer {
     const uint64_t limit = plan_.options_.memory_limit;
     const uint64_t needed = plan_.weight_bytes_ + result_->memory[0].arena_bytes;
     if (limit != 0 && needed > limit) {
-      raise(CHIPDOCK_OUT_OF_MEMORY, "these input shapes need ", needed, " bytes on ", plan_.device_->name(),
-            " (weights ", plan_.weight_bytes_, ", activations and workspace ",
-            result_->memory[0].arena_bytes, "), memory_limit allows ", limit);
+      raise(CHIPDOCK_OUT_OF_MEMORY, "these input shapes need ", needed, " bytes on ",
+            plan_.device_->name(), " (weights ", plan_.weight_bytes_,
+            ", activations and workspace ", result_->memory[0].arena_bytes,
+            "), memory_limit allows ", limit);
     }
   }
 
@@ -364,25 +380,6 @@ class Specializer {
 
 std::shared_ptr<Specialization> specialize(Plan& plan, const std::vector<Dims>& inputs) {
   return Specializer(plan, inputs).build();
-}
-
-Specialization::~Specialization() = default;
-
-std::unique_ptr<Frame> Specialization::take_frame() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!idle_.empty()) {
-      std::unique_ptr<Frame> frame = std::move(idle_.back());
-      idle_.pop_back();
-      return frame;
-    }
-  }
-  return std::make_unique<Frame>(*this);
-}
-
-void Specialization::give_frame(std::unique_ptr<Frame> frame) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (idle_.size() < kIdleFrames) idle_.push_back(std::move(frame));
 }
 
 }  // namespace chipdock::runtime

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan for one set of input shapes: every dim that can be known is computed once, small values that follow
-// from shapes are computed and kept, memory is laid out. What stays open (data-dependent shapes, control
-// flow) is marked dynamic and done at run time. Immutable once built, but for its pool of frames.
+// A plan for one set of input shapes: every dim that can be known is computed once, small values
+// that follow from shapes are computed and kept, memory is laid out. What stays open
+// (data-dependent shapes, control flow) is marked dynamic and done at run time. Immutable once
+// built, but for its pool of frames.
 #ifndef CHIPDOCK_RUNTIME_EXEC_SPECIALIZE_HPP_
 #define CHIPDOCK_RUNTIME_EXEC_SPECIALIZE_HPP_
 
@@ -60,7 +61,7 @@ struct Specialization {
   std::vector<int64_t> key;  ///< rank and dims of every input.
   std::vector<SlotState> slots;
   std::vector<RunStep> steps;
-  MemoryPlan memory[2];        ///< By side; workspaces included.
+  MemoryPlan memory[2];                 ///< By side; workspaces included.
   uint64_t activation_bytes = 0;        ///< Of memory[0], what activations alone need with sharing.
   uint64_t activation_lower_bound = 0;  ///< Largest sum of live activations.
 
@@ -72,7 +73,8 @@ struct Specialization {
   std::vector<std::unique_ptr<Frame>> idle_;
 };
 
-/// Builds the specialization for inputs of these dims. Throws Error naming the node whose shapes do not fit.
+/// Builds the specialization for inputs of these dims. Throws Error naming the node whose shapes do
+/// not fit.
 std::shared_ptr<Specialization> specialize(Plan& plan, const std::vector<Dims>& inputs);
 
 }  // namespace chipdock::runtime

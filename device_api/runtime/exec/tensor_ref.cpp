@@ -44,10 +44,11 @@ bool overlap(const TensorRef& a, const TensorRef& b) {
 
 void check_bytes(chipdock_dtype dtype, const Dims& dims, std::string_view what) {
   const int64_t size = checked_size(dims, what);
-  const int64_t bits = std::max<int64_t>(int64_t{dtype.bits} * std::max<int64_t>(dtype.lanes, 1), 1);
+  const int64_t bits =
+      std::max<int64_t>(int64_t{dtype.bits} * std::max<int64_t>(dtype.lanes, 1), 1);
   if (size > INT64_MAX / bits) {
-    raise(CHIPDOCK_INVALID_ARGUMENT, what, ": shape ", to_string(dims), " of ", kit::dtype_name(dtype),
-          " has more bytes than memory can have");
+    raise(CHIPDOCK_INVALID_ARGUMENT, what, ": shape ", to_string(dims), " of ",
+          kit::dtype_name(dtype), " has more bytes than memory can have");
   }
 }
 
@@ -103,7 +104,8 @@ void read_tensor(const TensorRef& tensor, void* target, Stream* stream) {
   if (stream != nullptr) stream->sync();
 }
 
-TensorRef move_tensor(const TensorRef& tensor, Device& device, const std::shared_ptr<Stream>& stream) {
+TensorRef move_tensor(const TensorRef& tensor, Device& device,
+                      const std::shared_ptr<Stream>& stream) {
   TensorRef moved = make_tensor(device, tensor.dtype, tensor.dims, stream);
   const uint64_t bytes = tensor.bytes();
   if (bytes == 0) return moved;

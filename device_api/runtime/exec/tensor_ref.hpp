@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dense tensor in some device's memory, by reference: what flows into and out of a plan and lies under
-// the Python Array.
+// A dense tensor in some device's memory, by reference: what flows into and out of a plan and lies
+// under the Python Array.
 #ifndef CHIPDOCK_RUNTIME_EXEC_TENSOR_REF_HPP_
 #define CHIPDOCK_RUNTIME_EXEC_TENSOR_REF_HPP_
 
@@ -11,15 +11,17 @@
 
 namespace chipdock::runtime {
 
-/// Memory that is not the device's own: a NumPy array, a mapped file. It stays as long as `keep` lives, and
-/// kernels take it as it is where the device says CHIPDOCK_DEVICE_READS_HOST.
+/// Memory that is not the device's own: a NumPy array, a mapped file. It stays as long as `keep`
+/// lives, and kernels take it as it is where the device says CHIPDOCK_DEVICE_READS_HOST.
 class HostBuffer final : public Buffer {
  public:
-  HostBuffer(std::shared_ptr<Device> host, void* data, uint64_t size, std::shared_ptr<const void> keep)
+  HostBuffer(std::shared_ptr<Device> host, void* data, uint64_t size,
+             std::shared_ptr<const void> keep)
       : Buffer(std::move(host), nullptr, 0, size), keep_(std::move(keep)) {
     host_address_ = data;
   }
-  void used_on(const std::shared_ptr<Stream>&) override {}  // work on host memory ends before the call does
+  void used_on(const std::shared_ptr<Stream>&) override {
+  }  // work on host memory ends before the call does
 
  private:
   std::shared_ptr<const void> keep_;
@@ -69,8 +71,8 @@ bool overlap(const TensorRef& a, const TensorRef& b);
 /// Throws if the dims are negative or the elements need more bytes than an address can hold.
 void check_bytes(chipdock_dtype dtype, const Dims& dims, std::string_view what);
 
-/// Fills the ABI's view of a tensor; `shape` points into `tensor.dims`. With `as_host` the host address is
-/// handed over (KRN-7), else the memory handle where there is one.
+/// Fills the ABI's view of a tensor; `shape` points into `tensor.dims`. With `as_host` the host
+/// address is handed over (KRN-7), else the memory handle where there is one.
 void fill_tensor(chipdock_tensor& out, const TensorRef& tensor, bool as_host);
 
 /// A fresh tensor on `device`; no memory is taken if it has no elements.
@@ -81,9 +83,10 @@ TensorRef make_tensor(Device& device, chipdock_dtype dtype, Dims dims,
 void write_tensor(const TensorRef& tensor, const void* source, Stream* stream);
 void read_tensor(const TensorRef& tensor, void* target, Stream* stream);
 
-/// The same elements on another device: a copy through the plugin when both belong to one instance, else
-/// through the host.
-TensorRef move_tensor(const TensorRef& tensor, Device& device, const std::shared_ptr<Stream>& stream);
+/// The same elements on another device: a copy through the plugin when both belong to one instance,
+/// else through the host.
+TensorRef move_tensor(const TensorRef& tensor, Device& device,
+                      const std::shared_ptr<Stream>& stream);
 
 }  // namespace chipdock::runtime
 

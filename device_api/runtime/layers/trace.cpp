@@ -11,7 +11,6 @@
 #include <mutex>
 
 #include "builtin.hpp"
-#include "host_services.hpp"
 
 namespace chipdock::runtime {
 namespace {

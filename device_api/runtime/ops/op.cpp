@@ -3,7 +3,6 @@
 // functions share. families.inc is made by the build from the file names.
 #include "ops/op.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
@@ -86,7 +85,7 @@ const Op* find_op(std::string_view domain, std::string_view name, int32_t since_
 std::string to_string(const Dims& dims) {
   std::string text = "[";
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (i > 0) text += ",";
+    if (i > 0) text += ',';
     text += std::to_string(dims[i]);
   }
   return text + "]";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host itself knows of an operator: concrete shapes, which inputs steer shapes and so live on
-// the host, and whether it is a view. One file ops/<family>.cpp per operator family, found by the build
-// through its name; it ends with `std::vector<Op> <family>_ops();`. Kernels live in plugins.
+// What the host itself knows of an operator: concrete shapes, which inputs steer shapes and so live
+// on the host, and whether it is a view. One file ops/<family>.cpp per operator family, found by
+// the build through its name; it ends with `std::vector<Op> <family>_ops();`. Kernels live in
+// plugins.
 #ifndef CHIPDOCK_RUNTIME_OPS_OP_HPP_
 #define CHIPDOCK_RUNTIME_OPS_OP_HPP_
 
@@ -21,7 +22,8 @@ struct ShapeInput {
   bool given = false;
   chipdock_dtype dtype{};
   Dims dims;
-  /// Elements in host memory if known at this point, else NULL. Always set for inputs in host_inputs.
+  /// Elements in host memory if known at this point, else NULL. Always set for inputs in
+  /// host_inputs.
   const void* data = nullptr;
 
   int64_t rank() const { return static_cast<int64_t>(dims.size()); }
@@ -76,11 +78,12 @@ class ShapeContext {
 
 /// `Op.flags`.
 enum OpFlags : uint32_t {
-  kOpView = 1 << 0,        ///< Output 0 is input 0 with another shape: costs nothing on any device.
-  kOpShapeOnly = 1 << 1,   ///< Output follows from input shapes alone (Shape, Size): run by the host.
+  kOpView = 1 << 0,  ///< Output 0 is input 0 with another shape: costs nothing on any device.
+  kOpShapeOnly = 1
+      << 1,  ///< Output follows from input shapes alone (Shape, Size): run by the host.
   kOpDataDependent = 1 << 2,  ///< Shape function gives an upper bound; the kernel writes extents.
-  kOpRandom = 1 << 3,      ///< Never folded; draws numbers from the run's seed.
-  kOpHostOnly = 1 << 4     ///< Control flow, sequences, optionals, strings: never on a device.
+  kOpRandom = 1 << 3,         ///< Never folded; draws numbers from the run's seed.
+  kOpHostOnly = 1 << 4        ///< Control flow, sequences, optionals, strings: never on a device.
 };
 
 /// One operator over a range of since versions.
@@ -116,8 +119,11 @@ inline int64_t element_count(const Dims& dims) {
   return n;
 }
 
-/// Bit `index` of a mask of inputs or outputs, such as Op.host_inputs; arguments from 64 on have none.
-inline bool has_bit(uint64_t mask, size_t index) { return index < 64 && ((mask >> index) & 1) != 0; }
+/// Bit `index` of a mask of inputs or outputs, such as Op.host_inputs; arguments from 64 on have
+/// none.
+inline bool has_bit(uint64_t mask, size_t index) {
+  return index < 64 && ((mask >> index) & 1) != 0;
+}
 
 }  // namespace chipdock::runtime
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes of reductions. Axes are an attribute in old versions and an input in new ones.
-#include <algorithm>
 
 #include "ops/op.hpp"
 

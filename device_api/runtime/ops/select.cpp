@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Upper bounds for NonZero and Compress; the kernel reports how much came out.
-#include <algorithm>
 
 #include "ops/movement/shapes.hpp"
 

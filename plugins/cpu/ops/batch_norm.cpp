@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchNormalization, inference and (from version 14) training. float32 and half types are computed
 // in float with the statistics' channel factors made once, float64 in float64.
+#include <type_traits>
+
 #include "ops/normalization/rows.hpp"
 
 namespace chipdock::plugin::cpu {
@@ -77,7 +79,8 @@ class BatchNorm final : public Kernel {
     const int64_t positions = x.size(2, x.rank);
     std::vector<T> storage;
     const T* from = elements_as(x, storage);
-    const double n = static_cast<double>(x.size() / std::max<int64_t>(count, 1));
+    const int64_t each_channel = x.size() / std::max<int64_t>(count, 1);
+    const auto n = static_cast<double>(each_channel);
     for (int64_t k = 0; k < count; ++k) {
       const auto each = [&](auto f) {
         for (int64_t b = 0; b < x.dim(0); ++b) {
@@ -124,8 +127,8 @@ class BatchNorm final : public Kernel {
   bool per_activation_;
   double epsilon_;
   double momentum_;
-  decltype(CHIPDOCK_CPU_DISPATCH(affine)) affine_;
-  decltype(CHIPDOCK_CPU_DISPATCH(affine_row)) affine_row_;
+  std::decay_t<decltype(CHIPDOCK_CPU_DISPATCH(affine))> affine_;
+  std::decay_t<decltype(CHIPDOCK_CPU_DISPATCH(affine_row))> affine_row_;
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include "simd/cast.hpp"
 
 #include <cmath>
-#include <limits>
 
 #include "ops/conversion/small.hpp"
 #include "ops/numeric.hpp"

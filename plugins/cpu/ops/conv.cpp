@@ -126,7 +126,7 @@ void depthwise(const Context& context, const Space& s, int64_t planes, int64_t o
   const int64_t chunks = planes * bands.count;
   const int64_t work = bands.rows * s.out[2] * s.kernel_size();
   const int64_t merge =
-      std::clamp<int64_t>(64 * 1024 / (work + 1), 1, std::max<int64_t>(chunks, 1));
+      std::clamp<int64_t>(int64_t{64} * 1024 / (work + 1), 1, std::max<int64_t>(chunks, 1));
   parallel_slots(context, (chunks + merge - 1) / merge, slot_count(context),
                  [&](int64_t group, int64_t slot) {
                    const int64_t end = std::min(chunks, (group + 1) * merge);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sine and cosine of float arrays, computed in double so that the reduction by pi/2 costs no accuracy.
-// Loops are plain: the compiler vectorises them. Included by simd/*.cpp only.
+// Sine and cosine of float arrays, computed in double so that the reduction by pi/2 costs no
+// accuracy. Loops are plain: the compiler vectorises them. Included by simd/*.cpp only.
 #ifndef CHIPDOCK_PLUGIN_CPU_SIMD_TRIGONOMETRY_HPP_
 #define CHIPDOCK_PLUGIN_CPU_SIMD_TRIGONOMETRY_HPP_
 

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -21,6 +21,9 @@ from chipdock.models import catalogue
 from chipdock.models.catalogue import Entry
 from chipdock.models.demo import SCHEMA, Loader, Record, exit_code, run_model
 from chipdock.models.fetch import ModelUnavailable, fetch
+
+if TYPE_CHECKING:
+    from chipdock.model import FallbackPolicy
 
 __all__ = ["main"]
 
@@ -39,7 +42,7 @@ def _chosen(names: Iterable[str], everything: bool) -> list[Entry]:
     return found or list(catalogue.entries(first_only=not everything))
 
 
-def _loader(device: str, fallback: str, threads: int | None) -> Loader:
+def _loader(device: str, fallback: "FallbackPolicy", threads: int | None) -> Loader:
     """Return a loader over the public interface, after asking for the device once.
 
     Raises:
@@ -117,7 +120,11 @@ def fetch_models(names: tuple[str, ...], everything: bool) -> None:
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for both sides.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def demo(
-    names: tuple[str, ...], device: str, fallback: str, threads: int | None, as_json: bool
+    names: tuple[str, ...],
+    device: str,
+    fallback: "FallbackPolicy",
+    threads: int | None,
+    as_json: bool,
 ) -> None:
     """Run models (the first set without NAMES) and compare them with onnxruntime.
 

@@ -19,6 +19,8 @@ from chipdock.models.fetch import ModelUnavailable
 from chipdock.models.tasks import Arrays, Case
 
 __all__ = [
+    "ABSOLUTE_FLOOR",
+    "RELATIVE_LIMIT",
     "CaseResult",
     "OutputDifference",
     "Runner",
@@ -185,7 +187,7 @@ def reference_runner(model: Path, threads: int | None = None) -> Runner:
         ModelUnavailable: onnxruntime is not installed.
     """
     try:
-        import onnxruntime as ort  # type: ignore[import-untyped]
+        import onnxruntime as ort
     except ImportError as error:
         raise ModelUnavailable("the reference", [f"onnxruntime cannot be used: {error}"]) from error
     options = ort.SessionOptions()

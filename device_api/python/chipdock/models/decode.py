@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from chipdock.models.inputs import Box
 
-__all__ = ["closest", "cosine", "read_text", "text_boxes"]
+__all__ = ["Floats", "closest", "cosine", "read_text", "text_boxes"]
 
 Floats = NDArray[np.float32]
 

@@ -21,7 +21,7 @@ from chipdock.models.check import CaseResult, Runner, check_case, reference_runn
 from chipdock.models.fetch import ModelUnavailable, fetch
 from chipdock.models.tasks import cases
 
-__all__ = ["Loaded", "Loader", "Record", "exit_code", "run_model"]
+__all__ = ["SCHEMA", "Loaded", "Loader", "Record", "exit_code", "run_model"]
 
 SCHEMA = "chipdock.models.demo/1"
 
@@ -32,6 +32,8 @@ _TIME_BUDGET_S = 2.0
 class _Node(Protocol):
     @property
     def device(self) -> str: ...
+    @property
+    def placement(self) -> str: ...
 
 
 class _Explain(Protocol):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Box",
+    "Floats",
     "Page",
     "draw_line",
     "draw_page",

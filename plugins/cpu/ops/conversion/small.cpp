@@ -13,8 +13,8 @@ namespace {
 
 using Kind = SmallFormat::Kind;
 
-SmallFormat floating(int code, int bits, int mantissa, int bias, int largest, int infinity, int nan,
-                     bool zero_unsigned) {
+constexpr SmallFormat floating(int code, int bits, int mantissa, int bias, int largest,
+                               int infinity, int nan, bool zero_unsigned) {
   SmallFormat f{};
   f.type = kit::dtype(code, bits);
   f.kind = Kind::kFloat;
@@ -27,14 +27,14 @@ SmallFormat floating(int code, int bits, int mantissa, int bias, int largest, in
   return f;
 }
 
-SmallFormat other(int code, int bits, Kind kind) {
+constexpr SmallFormat other(int code, int bits, Kind kind) {
   SmallFormat f{};
   f.type = kit::dtype(code, bits);
   f.kind = kind;
   return f;
 }
 
-const SmallFormat kFormats[] = {
+constexpr SmallFormat kFormats[] = {
     floating(CHIPDOCK_DTYPE_FLOAT8_E4M3FN, 8, 3, 7, 0x7e, 0x7f, 0x7f, false),
     floating(CHIPDOCK_DTYPE_FLOAT8_E4M3FNUZ, 8, 3, 8, 0x7f, 0x80, 0x80, true),
     floating(CHIPDOCK_DTYPE_FLOAT8_E5M2, 8, 2, 15, 0x7b, 0x7c, 0x7e, false),

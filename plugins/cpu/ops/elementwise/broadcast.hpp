@@ -62,7 +62,7 @@ class Broadcast {
   /// none longer than `limit`. `offsets` holds N element offsets of inputs.
   template <class Row>
   void walk(int64_t begin, int64_t end, int64_t limit, const Row& row) const {
-    int64_t index[CHIPDOCK_MAX_RANK];
+    int64_t index[CHIPDOCK_MAX_RANK] = {};
     int64_t offset[N] = {};
     int64_t rest = begin;
     for (int d = 0; d < rank_; ++d) {
