@@ -43,9 +43,18 @@ template <class... Parts>
   throw Error(code, text.str());
 }
 
-/// An error record ready to be passed to a slot.
+/// An error record ready to be passed to a slot. One is made for every call, so the text is not zeroed: it
+/// starts empty, and nothing behind its closing 0 is ever read.
 struct ErrorRecord : chipdock_error {
-  ErrorRecord() : chipdock_error{} { struct_size = sizeof(chipdock_error); }
+  ErrorRecord() {  // NOLINT(cppcoreguidelines-pro-type-member-init)
+    struct_size = sizeof(chipdock_error);
+    code = CHIPDOCK_OK;
+    vendor_code = 0;
+    scope = CHIPDOCK_SCOPE_CALL;
+    text_size = 0;
+    correlation_id = 0;
+    text[0] = '\0';
+  }
 };
 
 /// Throws Error unless `status` is OK. `what` names the call: "acme:0 memory.alloc".

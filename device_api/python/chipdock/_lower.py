@@ -141,10 +141,12 @@ class _Lowering:
             if value.type.WhichOneof("value") == "tensor_type" and value.type.tensor_type.elem_type:
                 scope.dtypes.setdefault(value.name, value.type.tensor_type.elem_type)
                 scope.shapes.setdefault(value.name, _advice(_value_shape(value.type.tensor_type)))
-        initial = {t.name for t in proto.initializer}
-        if proto.sparse_initializer:
+        # What was inferred for the main graph comes without weights.
+        stored = self.file.proto.graph if outer is None else proto
+        initial = {t.name for t in stored.initializer}
+        if stored.sparse_initializer:
             raise UnsupportedError("UNSUPPORTED: sparse initializers are not supported yet")
-        for tensor in proto.initializer:
+        for tensor in stored.initializer:
             if tensor.name in scope.numbers:
                 raise bad(f"initializer {tensor.name!r} is declared twice")
             self.constant(scope, tensor.name, tensor_array(tensor, self.file), tensor.data_type)
@@ -309,15 +311,44 @@ class _Lowering:
         lowered.add_attribute(name or attribute.name, kind, value)
 
 
-def _prepared(file: ModelFile) -> onnx.ModelProto:
-    """Local functions inlined, and shapes and dtypes inferred where onnx can."""
+# Inference looks into constants only for shapes, axes and the like, which are small.
+_INFERENCE_BYTES = 1024
+
+
+def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Copy a model but for its weights: onnx's inference serialises all it is given."""
+    light = onnx.ModelProto(ir_version=model.ir_version)
+    light.opset_import.extend(model.opset_import)
+    graph = model.graph
+    light.graph.name = graph.name
+    for field_name in ("node", "input", "output", "value_info"):
+        getattr(light.graph, field_name).extend(getattr(graph, field_name))
+    for tensor in graph.initializer:
+        if tensor.ByteSize() <= _INFERENCE_BYTES:
+            light.graph.initializer.append(tensor)
+        else:
+            light.graph.initializer.add(
+                name=tensor.name, data_type=tensor.data_type, dims=tensor.dims
+            )
+    return light
+
+
+def _prepared(file: ModelFile) -> tuple[onnx.ModelProto, onnx.GraphProto]:
+    """Inline local functions, and infer shapes and dtypes where onnx can.
+
+    Returns:
+        The model with its weights, and its graph with what was inferred, without them.
+    """
     model = file.proto
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     try:
-        return onnx.shape_inference.infer_shapes(model, strict_mode=False, data_prop=True)
+        light = _without_weights(model)
+        return model, onnx.shape_inference.infer_shapes(
+            light, strict_mode=False, data_prop=True
+        ).graph
     except Exception:  # advice only: any failure of the inference leaves shapes unknown
-        return model
+        return model, model.graph
 
 
 def lower(file: ModelFile) -> tuple["_core.ModelGraph", list[ValueInfo], list[ValueInfo]]:
@@ -330,6 +361,6 @@ def lower(file: ModelFile) -> tuple["_core.ModelGraph", list[ValueInfo], list[Va
         InvalidArgumentError: A malformed graph, with the node named.
         UnsupportedError: Strings, sequences, sparse tensors, or an operator that no opset has.
     """
-    prepared = ModelFile(_prepared(file), file.folder, file.name)
-    scope, inputs, outputs = _Lowering(prepared).graph(prepared.proto.graph, None)
+    model, graph = _prepared(file)
+    scope, inputs, outputs = _Lowering(ModelFile(model, file.folder, file.name)).graph(graph, None)
     return scope.graph, inputs, outputs

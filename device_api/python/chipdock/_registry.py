@@ -13,7 +13,15 @@ from chipdock import _core, errors
 from chipdock._discovery import Manifest, find_plugins
 from chipdock.errors import ChipdockError, InvalidArgumentError, UnavailableError, make_error
 
-__all__ = ["PluginReport", "device", "devices", "host_device", "open_plugin", "plugins"]
+__all__ = [
+    "PluginReport",
+    "device",
+    "devices",
+    "fallback_policy",
+    "host_device",
+    "open_plugin",
+    "plugins",
+]
 
 
 @dataclass(frozen=True)
@@ -202,6 +210,25 @@ def open_plugin(path: "str | Path", layers: str = "", **options: str) -> "_core.
         ChipdockError: It cannot be loaded; the text names the broken rule.
     """
     return _core.load_plugin(str(path), layers, sorted(options.items()))
+
+
+_POLICIES = ("error", "warn", "allow")
+
+
+def fallback_policy(asked: str) -> str:
+    """Policy for nodes without a kernel: as asked, or CHIPDOCK_FALLBACK in place of "error".
+
+    The variable exists for runs of a whole test suite under a mask (CHIPDOCK_LAYERS).
+
+    Raises:
+        InvalidArgumentError: No such policy.
+    """
+    named = os.environ.get("CHIPDOCK_FALLBACK", "error")
+    for source, policy in (("fallback", asked), ("CHIPDOCK_FALLBACK", named)):
+        if policy not in _POLICIES:
+            text = f"INVALID_ARGUMENT: {source} is {policy!r}, allowed are {list(_POLICIES)}"
+            raise InvalidArgumentError(text)
+    return named if asked == "error" else asked
 
 
 _host: "_core.Device | None" = None

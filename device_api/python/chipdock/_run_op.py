@@ -5,7 +5,6 @@ The fast half is in C++ and comes here on a miss, or when there is anything to c
 """
 
 import difflib
-import os
 from collections import OrderedDict
 
 import ml_dtypes
@@ -17,7 +16,7 @@ from chipdock import _core
 from chipdock._lower import lower
 from chipdock._onnx_file import read_model
 from chipdock._registry import device as find_device
-from chipdock._registry import host_device
+from chipdock._registry import fallback_policy, host_device
 from chipdock.errors import InvalidArgumentError
 
 __all__ = ["compile_fast", "run_op_general"]
@@ -34,16 +33,6 @@ _DEFAULT_DTYPES: dict[str, np.dtype] = {
 
 def _tensor_type(dtype: np.dtype) -> int:
     return int(helper.np_dtype_to_tensor_dtype(dtype))
-
-
-def _fallback() -> str:
-    """Policy of run_op: CHIPDOCK_FALLBACK, which exists for runs under a mask; else "error"."""
-    policy = os.environ.get("CHIPDOCK_FALLBACK", "error")
-    if policy not in {"error", "warn", "allow"}:
-        allowed = "allowed are error, warn and allow"
-        text = f"INVALID_ARGUMENT: CHIPDOCK_FALLBACK is {policy!r}, {allowed}"
-        raise InvalidArgumentError(text)
-    return policy
 
 
 def _find_operator(op: str, domain: str, opset: int | None) -> tuple[int, defs.OpSchema | None]:
@@ -116,7 +105,7 @@ def _compile(  # noqa: PLR0917  one caller each, and all seven are the key of th
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, version)])
     lowered, _, _ = lower(read_model(model))
     options = {
-        "fallback": _fallback(),
+        "fallback": fallback_policy("error"),
         "threads": 0,
         "memory_limit": 0,
         "deterministic": False,

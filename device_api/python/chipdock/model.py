@@ -16,7 +16,7 @@ from chipdock._lower import ValueInfo, lower
 from chipdock._onnx_file import read_model
 from chipdock._profile import active_profiler
 from chipdock._registry import device as find_device
-from chipdock._registry import host_device
+from chipdock._registry import fallback_policy, host_device
 from chipdock.errors import InvalidArgumentError
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
 
 ArrayLike: TypeAlias = "_core.Array | np.ndarray | Sequence[object] | float | int | bool"
 FallbackPolicy: TypeAlias = Literal["error", "warn", "allow"]
-_POLICIES = ("error", "warn", "allow")
 
 
 class FallbackWarning(UserWarning):
@@ -342,9 +341,7 @@ def load(
         UnsupportedError: Nodes without a kernel, all named.
         OutOfMemoryError: The weights do not fit.
     """
-    if fallback not in _POLICIES:
-        text = f"INVALID_ARGUMENT: fallback is {fallback!r}, allowed are {list(_POLICIES)}"
-        raise InvalidArgumentError(text)
+    policy = fallback_policy(fallback)
     if threads is not None and threads < 1:
         raise InvalidArgumentError(f"INVALID_ARGUMENT: threads is {threads}, it must be at least 1")
     if memory_limit is not None and memory_limit < 1:
@@ -354,7 +351,7 @@ def load(
     file = read_model(source)
     graph, inputs, outputs = lower(file)
     options = {
-        "fallback": fallback,
+        "fallback": policy,
         "threads": threads or 0,
         "memory_limit": memory_limit or 0,
         "deterministic": False,
@@ -362,7 +359,7 @@ def load(
     }
     plan = _core.Plan.compile(graph, target, host_device(target), options)
     model = Model(plan, inputs, outputs, file.name)
-    if fallback == "warn":
+    if policy == "warn":
         fallen = sorted({n.op for n in model.explain().nodes if n.placement == "fallback"})
         if fallen:
             text = (

@@ -110,19 +110,45 @@ TensorRef Frame::tensor(int32_t slot) const {
 }
 
 void Frame::point(size_t slot) {
-  const TensorRef now = tensor(static_cast<int32_t>(slot));
-  chipdock_tensor& device = tensors_[slot];
-  chipdock_tensor& host = host_tensors_[slot];
-  host.host = now.host();
-  if (now.buffer == nullptr || now.buffer->memory() == nullptr) {
-    device.memory = nullptr;
-    device.offset = 0;
-    device.host = now.host();
-  } else {
-    device.memory = now.buffer->memory();
-    device.offset = now.buffer->offset() + now.offset;
-    device.host = nullptr;
+  // As tensor(), without a copy of the shape: this runs for each input and output of each run.
+  const SlotState& s = spec_.slots[slot];
+  const TensorRef* whole = nullptr;
+  const Buffer* buffer = nullptr;
+  uint64_t offset = 0;
+  switch (s.kind) {
+    case SlotKind::kConstant:
+    case SlotKind::kStatic:
+      whole = &s.fixed;
+      break;
+    case SlotKind::kDynamic:
+      whole = &produced_[slot];
+      break;
+    case SlotKind::kInput:
+      whole = &inputs_[static_cast<size_t>(s.index)];
+      break;
+    case SlotKind::kOutput:
+      whole = &produced_[static_cast<size_t>(s.root)];
+      break;
+    case SlotKind::kArena:
+      if (s.bytes() > 0)
+        buffer = arenas_[static_cast<size_t>(side(static_cast<int32_t>(slot)))].get();
+      offset = s.offset;
+      break;
+    default:
+      break;
   }
+  if (whole != nullptr) {
+    buffer = whole->buffer.get();
+    offset = whole->offset;
+  }
+  char* address = buffer == nullptr ? nullptr : static_cast<char*>(buffer->host_address());
+  if (address != nullptr) address += offset;
+  chipdock_tensor& device = tensors_[slot];
+  host_tensors_[slot].host = address;
+  const bool on_device = buffer != nullptr && buffer->memory() != nullptr;
+  device.memory = on_device ? buffer->memory() : nullptr;
+  device.offset = on_device ? buffer->offset() + offset : 0;
+  device.host = on_device ? nullptr : address;
 }
 
 void Frame::bind(const std::vector<TensorRef>& inputs, const RunOptions& options) {

@@ -112,13 +112,15 @@ int64_t checked_size(const Dims& dims, std::string_view op) {
   int64_t size = 1;
   bool empty = false;
   for (const int64_t dim : dims) {
-    kit::require(dim >= 0, op, ": shape ", to_string(dims), " has the negative dim ", dim);
+    // The text is made only when it is needed: this runs for every tensor of every call.
+    if (dim < 0)
+      kit::require(false, op, ": shape ", to_string(dims), " has the negative dim ", dim);
     empty = empty || dim == 0;
   }
   if (empty) return 0;
   for (const int64_t dim : dims) {
-    kit::require(size <= kLimit / dim, op, ": shape ", to_string(dims),
-                 " has more than 2^62 elements");
+    if (size > kLimit / dim)
+      kit::require(false, op, ": shape ", to_string(dims), " has more than 2^62 elements");
     size *= dim;
   }
   return size;

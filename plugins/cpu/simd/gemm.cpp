@@ -11,10 +11,10 @@
 namespace chipdock::plugin::cpu::CHIPDOCK_ISA {
 namespace {
 
-#if defined(CHIPDOCK_ISA_AVX512)
+#if defined(__AVX512F__)
 constexpr int kVectorBytes = 64;
 constexpr int kRows = 14;  // 28 sums, 2 vectors of B, 1 broadcast: 31 of 32 registers.
-#elif defined(CHIPDOCK_ISA_AVX2)
+#elif defined(__AVX2__)
 constexpr int kVectorBytes = 32;
 constexpr int kRows = 6;  // 12 + 2 + 1 of 16 registers.
 #else
