@@ -89,6 +89,28 @@ def test_comparisons(op: str, dtype: Any) -> None:
             np.testing.assert_array_equal(got, COMPARISONS[op](a, b))
 
 
+@pytest.mark.parametrize("shapes", [((3, 1), (257,)), ((261,), (3, 1)), ((5, 259), (5, 259)),
+                                    ((1025,), ()), ((), (1025,))], ids=str)  # fmt: skip
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
+def test_comparisons_of_whole_vectors_and_a_rest(dtype: Any, shapes: tuple) -> None:
+    # Few distinct values of both ends of the range: all three outcomes in every vector.
+    ends = np.array([1, 2, 3], dtype)
+    if dtype in INTEGERS:
+        info = np.iinfo(dtype)
+        ends = np.array([info.min, info.min + 1, 1, info.max - 1, info.max], dtype)
+    rng = np.random.default_rng(5)
+    a, b = (ends[rng.integers(0, len(ends), shape)] for shape in shapes)
+    for op, want in COMPARISONS.items():
+        np.testing.assert_array_equal(run(op, a, b, opset=16), want(a, b), err_msg=op)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integer_arithmetic_with_one_element_for_each_row(dtype: Any) -> None:
+    a, b = random((3, 1), dtype, 1), random((3, 300), dtype, 2)
+    for x, y in ((a, b), (b, a)):
+        np.testing.assert_array_equal(run("Sub", x, y, opset=14), np.subtract(x, y))
+
+
 def test_logic_and_bool_equality() -> None:
     a, b = random((5, 1, 60), bool, 1), random((7, 1), bool, 2)
     for op, want in {"And": a & b, "Or": a | b, "Xor": a ^ b, "Equal": a == b}.items():

@@ -94,6 +94,20 @@ CASES = {
     "depthwise_tall": ((1, 2, 700, 30), (2, 1, 3, 3), {"group": 2, "pads": [1, 1, 1, 1]}),
     "depthwise_1d": ((1, 4, 100), (4, 1, 9), {"group": 4, "pads": [4, 4]}),
     "one_pixel": ((1, 64, 1, 1), (48, 64, 1, 1), {}),
+    # A width in which no window moves is merged into the height.
+    "5x1_width_1": ((2, 6, 150, 1), (9, 6, 5, 1), {"pads": [2, 0, 2, 0]}),
+    "5x1_width_1_s2": ((1, 6, 151, 1), (9, 6, 5, 1), {"pads": [1, 0, 2, 0], "strides": [2, 1]}),
+    "5x1_width_1_stride": ((1, 6, 90, 1), (9, 6, 5, 1), {"strides": [1, 2]}),
+    "5x1_width_1_padded": ((1, 6, 40, 1), (9, 6, 5, 1), {"pads": [0, 1, 0, 0]}),
+    "5x1_dilated": ((2, 3, 31, 5), (4, 3, 5, 1), {"pads": [3, 0, 1, 0], "dilations": [2, 3]}),
+    "5x1_s2": ((1, 3, 31, 5), (4, 3, 5, 1), {"pads": [2, 0, 2, 0], "strides": [2, 1]}),
+    "5x1_groups": ((2, 8, 31, 5), (4, 4, 5, 1), {"group": 2, "pads": [2, 0, 2, 0]}),
+    "3d_depth_only": ((1, 3, 9, 2, 3), (4, 3, 3, 1, 1), {"pads": [1, 0, 0, 2, 0, 0]}),
+    "3d_width_1": ((2, 3, 9, 7, 1), (4, 3, 3, 3, 1), {"pads": [1, 1, 0, 2, 1, 0]}),
+    "3d_height_and_width_1": ((1, 3, 90, 1, 1), (4, 3, 3, 1, 1), {"strides": [3, 1, 1]}),
+    "depthwise_width_1": ((2, 4, 150, 1), (8, 1, 9, 1), {"group": 4, "pads": [4, 0, 4, 0]}),
+    "depthwise_width_1_s2": ((1, 4, 9000, 1), (4, 1, 3, 1), {"group": 4, "strides": [2, 1]}),
+    "depthwise_5x1": ((1, 4, 30, 21), (4, 1, 5, 1), {"group": 4, "pads": [2, 0, 2, 0]}),
 }  # fmt: skip
 
 
@@ -104,7 +118,8 @@ def test_conv_is_within_the_rounding_bound(name):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float16, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("name", ["1x1", "3x3", "groups", "1d", "3d", "depthwise_3x3"])
+@pytest.mark.parametrize("name", ["1x1", "3x3", "groups", "1d", "3d", "depthwise_3x3",
+                                  "5x1_width_1", "depthwise_width_1"])  # fmt: skip
 def test_conv_of_other_dtypes(name, dtype):
     x, w, options = CASES[name]
     check_conv(x, w, dtype=dtype, opset=22, **options)
@@ -129,6 +144,12 @@ def test_conv_pads_by_itself(auto_pad, stride):
     want = convolve(x, w, strides=[stride] * 2, dilations=[1, 1], pads=pads, group=1)
     assert y.shape == want.shape
     np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 5, 0), (1, 4, 0, 1)])
+def test_conv_of_an_empty_image_is_empty(shape):
+    y = chipdock.run_op("Conv", normal(*shape), normal(4, 1, 1, 1), group=4, auto_pad="SAME_UPPER")
+    assert y.numpy().shape == shape
 
 
 def test_conv_of_no_images_is_empty():

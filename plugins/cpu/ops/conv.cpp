@@ -77,7 +77,7 @@ bool is_depthwise(int64_t groups, int64_t channels_per_group, const Space& s) {
 /// How a depthwise call is cut: a plane in bands of output rows, whose padded input fits the cache.
 struct Bands {
   explicit Bands(const Space& s)
-      : row(s.in[2] + s.pad[2] + s.pad_end[2] + (s.stride[2] - 1)),
+      : row(std::max<int64_t>(s.in[2] + s.pad[2] + s.pad_end[2] + (s.stride[2] - 1), 1)),
         rows(std::clamp<int64_t>((8192 / row - s.span(1)) / s.stride[1] + 1, 4,
                                  std::max<int64_t>(s.out[1], 4))),
         count((s.out[1] + rows - 1) / rows),
@@ -235,7 +235,10 @@ class Conv final : public Kernel {
     const Tensor& w = context.input(1);
     kit::require(w.rank == context.input(0).rank, "Conv: X of rank ", context.input(0).rank,
                  " and W of rank ", w.rank, " must have one rank");
-    return window_.resolve(context.input(0), context.output(0), w.shape + 2, false);
+    Space s = window_.resolve(context.input(0), context.output(0), w.shape + 2, false);
+    // A plane filter has its vectors along the width already, unless there is none.
+    if (!by_plane(w, s) || s.in[2] == 1) s.merge_flat_width();
+    return s;
   }
   /// Known from W alone, so that packing and running agree.
   bool depthwise_filters(const Tensor& w) const {

@@ -24,6 +24,24 @@ struct Space : SpaceFields {
     }
     return true;
   }
+  /// Width in which no window moves: each column is on its own.
+  bool flat_width() const {
+    return kernel[2] == 1 && stride[2] == 1 && pad[2] == 0 && pad_end[2] == 0 && in[2] == out[2];
+  }
+  /// The same convolution with a flat width merged into the height, whose steps are then that much
+  /// longer, so that the innermost axis is the long one: 5x1 over 2048x1 is 5 over 2048.
+  void merge_flat_width() {
+    for (int i = 0; i < 2 && flat_width() && (stride[1] == 1 || in[2] == 1); ++i) {
+      const int64_t width = in[2];
+      in[2] = in[1] * width, out[2] = out[1] * width;
+      pad[2] = pad[1] * width, pad_end[2] = pad_end[1] * width;
+      kernel[2] = kernel[1], stride[2] = stride[1], dilation[2] = dilation[1] * width;
+      in[1] = in[0], out[1] = out[0], pad[1] = pad[0], pad_end[1] = pad_end[0];
+      kernel[1] = kernel[0], stride[1] = stride[0], dilation[1] = dilation[0];
+      in[0] = out[0] = kernel[0] = stride[0] = dilation[0] = 1;
+      pad[0] = pad_end[0] = 0;
+    }
+  }
 };
 
 /// strides, dilations, pads and auto_pad of a node.

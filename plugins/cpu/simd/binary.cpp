@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Float kernels of the element-wise functions of two arrays. Pow and Mod go through the C library
-// but for the exponents that models use.
+// but for the exponents that models use. Comparisons are in compare.cpp.
 #include "simd/binary.hpp"
 
 #include <cmath>
@@ -74,28 +74,6 @@ void remainder(const float* a, const float* b, float* c, int64_t n, Operands ope
   lanewise(a, b, c, n, operands, [](float x, float y) { return std::fmod(x, y); });
 }
 
-template <Binary Op>
-bool holds(float x, float y) {
-  if constexpr (Op == Binary::kEqual) return x == y;
-  if constexpr (Op == Binary::kLess) return x < y;
-  if constexpr (Op == Binary::kLessOrEqual) return x <= y;
-  if constexpr (Op == Binary::kGreater) return x > y;
-  if constexpr (Op == Binary::kGreaterOrEqual) return x >= y;
-}
-
-template <Binary Op>
-void compare(const float* a, const float* b, bool* c, int64_t n, Operands operands) {
-  if (operands == Operands::kBoth) {
-    for (int64_t i = 0; i < n; ++i) c[i] = holds<Op>(a[i], b[i]);
-  } else if (operands == Operands::kScalarRight) {
-    const float y = *b;
-    for (int64_t i = 0; i < n; ++i) c[i] = holds<Op>(a[i], y);
-  } else {
-    const float x = *a;
-    for (int64_t i = 0; i < n; ++i) c[i] = holds<Op>(x, b[i]);
-  }
-}
-
 }  // namespace
 
 BinaryF32 binary_f32(Binary op) {
@@ -120,23 +98,6 @@ BinaryF32 binary_f32(Binary op) {
       return modulo;
     case Binary::kFmod:
       return remainder;
-    default:
-      return nullptr;
-  }
-}
-
-CompareF32 compare_f32(Binary op) {
-  switch (op) {
-    case Binary::kEqual:
-      return compare<Binary::kEqual>;
-    case Binary::kLess:
-      return compare<Binary::kLess>;
-    case Binary::kLessOrEqual:
-      return compare<Binary::kLessOrEqual>;
-    case Binary::kGreater:
-      return compare<Binary::kGreater>;
-    case Binary::kGreaterOrEqual:
-      return compare<Binary::kGreaterOrEqual>;
     default:
       return nullptr;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise functions of two float arrays, one compiled copy per ISA level. ops/binary.cpp names
-// the operators, broadcasts, and serves the other dtypes.
+// Element-wise functions of two float arrays and comparisons of any numbers, one compiled copy per
+// ISA level. ops/elementwise broadcasts, and has the arithmetic of the other dtypes.
 #ifndef CHIPDOCK_PLUGIN_CPU_SIMD_BINARY_HPP_
 #define CHIPDOCK_PLUGIN_CPU_SIMD_BINARY_HPP_
 
@@ -46,13 +46,16 @@ enum class Operands : int32_t { kBoth, kScalarRight, kScalarLeft };
 
 /// c[i] = f(a[i], b[i]). c may equal an operand that is an array, else does not overlap.
 using BinaryF32 = void (*)(const float* a, const float* b, float* c, int64_t n, Operands operands);
-/// The same with a truth value for each pair.
-using CompareF32 = void (*)(const float* a, const float* b, bool* c, int64_t n, Operands operands);
+/// The same with a truth value for each pair; a and b are arrays of one type, apart from c.
+using Compare = void (*)(const void* a, const void* b, bool* c, int64_t n, Operands operands);
+
+/// Types that comparisons tell apart. bool is kU8.
+enum class Compared : int32_t { kF32, kF64, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64 };
 
 /// NULL for comparisons and for what floats do not have.
 CHIPDOCK_CPU_DECLARE(BinaryF32 binary_f32(Binary op))
 /// NULL unless `op` is a comparison.
-CHIPDOCK_CPU_DECLARE(CompareF32 compare_f32(Binary op))
+CHIPDOCK_CPU_DECLARE(Compare comparison(Binary op, Compared type))
 
 }  // namespace chipdock::plugin::cpu
 

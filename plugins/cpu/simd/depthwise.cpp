@@ -7,16 +7,12 @@
 #include <cstring>
 #include <utility>
 
+#include "simd/vector.hpp"
+
 namespace chipdock::plugin::cpu::CHIPDOCK_ISA {
 namespace {
 
-#if defined(CHIPDOCK_ISA_AVX512)
-constexpr int kWidest = 16;
-#elif defined(CHIPDOCK_ISA_AVX2)
-constexpr int kWidest = 8;
-#else
-constexpr int kWidest = 4;
-#endif
+constexpr int kWidest = kLanes;
 // Rows that are summed side by side, so that one sum's latency hides behind the others.
 constexpr int kMostRows = 8;
 
@@ -124,6 +120,8 @@ void depthwise_plane(const DepthwisePlane& x) {
     plane<0>(x);
   }
 }
+
+int depthwise_vector_bytes() { return kWidest * static_cast<int>(sizeof(float)); }
 
 void depthwise_pad(const DepthwisePad& x) {
   if (!x.zeroed) {

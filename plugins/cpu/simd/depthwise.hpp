@@ -41,6 +41,8 @@ struct DepthwisePad {
 
 CHIPDOCK_CPU_DECLARE(void depthwise_plane(const DepthwisePlane& x))
 CHIPDOCK_CPU_DECLARE(void depthwise_pad(const DepthwisePad& x))
+/// Size of the vectors that this level computes with.
+CHIPDOCK_CPU_DECLARE(int depthwise_vector_bytes())
 
 }  // namespace chipdock::plugin::cpu
 

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "simd/vector.hpp"
+
 namespace chipdock::plugin::cpu::CHIPDOCK_ISA {
 namespace {
 
@@ -110,13 +112,7 @@ void fill(const SpaceFields& s, const PatchPanel<T>& p) {
   }
 }
 
-#if defined(CHIPDOCK_ISA_AVX512)
-constexpr int kPanel = 32;
-#elif defined(CHIPDOCK_ISA_AVX2)
-constexpr int kPanel = 16;
-#else
-constexpr int kPanel = 8;
-#endif
+constexpr int kPanel = 2 * kLanes;  // As wide as the register tile of simd/gemm.cpp.
 
 }  // namespace
 
@@ -126,5 +122,6 @@ void fill_patches_f32(const SpaceFields& s, const PatchPanel<float>& panel) {
 void fill_patches_f64(const SpaceFields& s, const PatchPanel<double>& panel) {
   fill<kPanel / 2>(s, panel);
 }
+int patch_panel_bytes() { return kPanel * static_cast<int>(sizeof(float)); }
 
 }  // namespace chipdock::plugin::cpu::CHIPDOCK_ISA

@@ -35,6 +35,8 @@ struct PatchPanel {
 
 CHIPDOCK_CPU_DECLARE(void fill_patches_f32(const SpaceFields& s, const PatchPanel<float>& panel))
 CHIPDOCK_CPU_DECLARE(void fill_patches_f64(const SpaceFields& s, const PatchPanel<double>& panel))
+/// Width of the panels that are filled fastest: the two vectors of simd/gemm.hpp.
+CHIPDOCK_CPU_DECLARE(int patch_panel_bytes())
 
 }  // namespace chipdock::plugin::cpu
 

@@ -78,17 +78,7 @@ void loop(const void* a, const void* b, void* c, int64_t n) {
   const T* x = static_cast<const T*>(a);
   const T* y = static_cast<const T*>(b);
   for (int64_t i = 0; i < n; ++i) {
-    if constexpr (Op == Binary::kEqual)
-      static_cast<bool*>(c)[i] = x[i] == y[i];
-    else if constexpr (Op == Binary::kLess)
-      static_cast<bool*>(c)[i] = x[i] < y[i];
-    else if constexpr (Op == Binary::kLessOrEqual)
-      static_cast<bool*>(c)[i] = x[i] <= y[i];
-    else if constexpr (Op == Binary::kGreater)
-      static_cast<bool*>(c)[i] = x[i] > y[i];
-    else if constexpr (Op == Binary::kGreaterOrEqual)
-      static_cast<bool*>(c)[i] = x[i] >= y[i];
-    else if constexpr (Op == Binary::kAnd)
+    if constexpr (Op == Binary::kAnd)
       static_cast<bool*>(c)[i] = x[i] & y[i];
     else if constexpr (Op == Binary::kOr)
       static_cast<bool*>(c)[i] = x[i] | y[i];
@@ -112,9 +102,25 @@ Loop pick(Binary op) {
 }
 
 template <class T>
-Loop compare(Binary op) {
-  return pick<T, Binary::kEqual, Binary::kLess, Binary::kLessOrEqual, Binary::kGreater,
-              Binary::kGreaterOrEqual>(op);
+constexpr Compared compared() {
+  if (std::is_same_v<T, double>) return Compared::kF64;
+  if (std::is_same_v<T, bool>) return Compared::kU8;
+  constexpr Compared kFirst = std::is_signed_v<T> ? Compared::kI8 : Compared::kU8;
+  constexpr int32_t kStep = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+  return static_cast<Compared>(static_cast<int32_t>(kFirst) + kStep);
+}
+
+/// The comparison of `type`, or NULL.
+Compare find_comparison(Binary op, chipdock_dtype type) {
+  if (half_codec(type) || is(type, kit::kFloat32)) {
+    return CHIPDOCK_CPU_DISPATCH(comparison)(op, Compared::kF32);
+  }
+  Compare found = nullptr;
+  dispatch(IntegerTypes{} + Types<double, bool>{}, type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    found = CHIPDOCK_CPU_DISPATCH(comparison)(op, compared<T>());
+  });
+  return found;
 }
 
 template <class T>
@@ -124,35 +130,52 @@ Loop integer(Binary op) {
               Binary::kBitwiseXor, Binary::kShiftLeft, Binary::kShiftRight>(op);
 }
 
-/// Repeats one element over a block.
+template <class U>
+void fill_as(char* block, const char* element, int64_t n) {
+  U value;
+  std::memcpy(&value, element, sizeof(U));
+  for (int64_t i = 0; i < n; ++i) std::memcpy(block + i * sizeof(U), &value, sizeof(U));
+}
+
+/// Repeats one element over a block. Each row that is broadcast pays this, so the size is
+/// a constant in the loop.
 void fill(char* block, const char* element, int64_t size, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) std::memcpy(block + i * size, element, static_cast<size_t>(size));
+  switch (size) {
+    case 1:
+      return fill_as<uint8_t>(block, element, n);
+    case 2:
+      return fill_as<uint16_t>(block, element, n);
+    case 4:
+      return fill_as<uint32_t>(block, element, n);
+    default:
+      return fill_as<uint64_t>(block, element, n);
+  }
 }
 
 }  // namespace
 
 BinaryFunction::Loop BinaryFunction::find(Binary op, chipdock_dtype type) {
   if (is(type, kit::kBool)) {
-    return pick<bool, Binary::kAnd, Binary::kOr, Binary::kXor, Binary::kEqual>(op);
+    return pick<bool, Binary::kAnd, Binary::kOr, Binary::kXor>(op);
   }
   if (is(type, kit::kFloat64)) {
-    if (is_comparison(op)) return compare<double>(op);
     return pick<double, Binary::kAdd, Binary::kSub, Binary::kMul, Binary::kDiv, Binary::kMax,
                 Binary::kMin, Binary::kPow, Binary::kMod, Binary::kFmod, Binary::kPRelu>(op);
   }
   Loop found = nullptr;
   dispatch(IntegerTypes{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    found = is_comparison(op) ? compare<T>(op) : integer<T>(op);
+    found = integer<T>(op);
   });
   return found;
 }
 
 BinaryFunction::BinaryFunction(Binary op, chipdock_dtype type, std::string_view name)
     : half_(half_codec(type)), size_(type.bits / 8), compares_(is_comparison(op)) {
-  if (half_ || is(type, kit::kFloat32)) {
+  if (compares_) {
+    compare_ = find_comparison(op, type);
+  } else if (half_ || is(type, kit::kFloat32)) {
     single_ = CHIPDOCK_CPU_DISPATCH(binary_f32)(op);
-    compare_ = CHIPDOCK_CPU_DISPATCH(compare_f32)(op);
   } else {
     loop_ = find(op, type);
   }
@@ -170,8 +193,7 @@ void BinaryFunction::apply(const void* a, const void* b, void* c, int64_t n,
     single_(static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(c), n,
             operands);
   } else {
-    compare_(static_cast<const float*>(a), static_cast<const float*>(b), static_cast<bool*>(c), n,
-             operands);
+    compare_(a, b, static_cast<bool*>(c), n, operands);
   }
 }
 

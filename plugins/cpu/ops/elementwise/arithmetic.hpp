@@ -29,7 +29,7 @@ class BinaryFunction {
   static Loop find(Binary op, chipdock_dtype type);
 
   BinaryF32 single_ = nullptr;
-  CompareF32 compare_ = nullptr;
+  Compare compare_ = nullptr;
   HalfCodec half_;
   Loop loop_ = nullptr;
   int64_t size_ = 0;
