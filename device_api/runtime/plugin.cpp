@@ -6,6 +6,9 @@
 
 #include <pthread.h>
 
+#include <chrono>
+#include <thread>
+
 #include "host_services.hpp"
 #include "layers/layer_stack.hpp"
 #include "plugin_list.hpp"
@@ -102,10 +105,26 @@ void Plugin::fail_process(const chipdock_error& error) {
   state_.fetch_or(kFailed, std::memory_order_release);
 }
 
+Plugin::Use::Use(Plugin& plugin) : plugin_(plugin) {
+  // Counted first and asked then, both in one total order: either this sees the shutdown, or it sees this.
+  plugin_.uses_.fetch_add(1);
+  const uint32_t state = plugin_.state_.load();
+  if (state == kUsable) return;
+  plugin_.uses_.fetch_sub(1);
+  plugin_.check_usable();
+}
+
+Plugin::Use::~Use() { plugin_.uses_.fetch_sub(1); }
+
 void Plugin::shutdown() noexcept {
   const uint32_t before = state_.fetch_or(kShutDown, std::memory_order_acq_rel);
   if ((before & kShutDown) != 0) return;
   // The child holds no thread of the plugin that could end; its memory goes with the process.
+  if ((before & kForked) == 0 && !wait_for_uses()) {
+    log_line(CHIPDOCK_LOG_WARNING, id_.c_str(),
+             "a run is still in progress; the plugin is not shut down");
+    return;
+  }
   if ((before & kForked) == 0 && handle_ != nullptr && handle_->shutdown != nullptr) {
     try {
       ErrorRecord error;
@@ -118,6 +137,15 @@ void Plugin::shutdown() noexcept {
     }
   }
   if (layers_ != nullptr) layers_->finish();
+}
+
+bool Plugin::wait_for_uses() const {
+  constexpr int kTries = 10'000;  // of a millisecond
+  for (int i = 0; i < kTries; ++i) {
+    if (uses_.load() == 0) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
 }
 
 void Plugin::set_report_sink(ReportSink sink, void* context) {

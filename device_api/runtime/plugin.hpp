@@ -70,7 +70,20 @@ class Plugin : public std::enable_shared_from_this<Plugin> {
   /// Throws SHUTDOWN after shutdown, FORKED in a forked child. Called at the entry of host
   /// operations.
   void check_usable() const;
-  /// Ends the instance; open devices are closed first by their owners. Idempotent.
+  /// Holds shutdown off while a run is in progress on some thread; throws as check_usable.
+  class Use {
+   public:
+    explicit Use(Plugin& plugin);
+    ~Use();
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    Plugin& plugin_;
+  };
+
+  /// Ends the instance; open devices are closed first by their owners. Waits for runs in progress, which stop
+  /// at their next step; if one does not end in 10 s the plugin is left as it is. Idempotent.
   void shutdown() noexcept;
 
   /// Called for every chipdock_host.report of this plugin: finds the Device or Stream and makes it
@@ -91,6 +104,7 @@ class Plugin : public std::enable_shared_from_this<Plugin> {
   enum State : uint32_t { kUsable = 0, kShutDown = 1, kForked = 2, kFailed = 4 };
   Plugin();
   [[noreturn]] void raise_unusable(uint32_t state) const;
+  bool wait_for_uses() const;  ///< False if they do not end.
   void fail_process(const chipdock_error& error);
 
   std::string id_, name_, version_, path_;
@@ -101,6 +115,7 @@ class Plugin : public std::enable_shared_from_this<Plugin> {
   std::vector<std::string> notes_;
   std::unique_ptr<HostServices> services_;
   std::unique_ptr<LayerStack> layers_;
+  std::atomic<uint32_t> uses_{0};         ///< Runs in progress.
   std::atomic<uint32_t> state_{kUsable};  ///< One load tells whether the plugin may be called.
   mutable std::mutex failure_mutex_;
   std::string failure_;  ///< First report of scope process.

@@ -267,3 +267,34 @@ def test_conv_of_accelerated_shapes_with_constant_filters(name, bias):
     for _ in range(2):
         y = np.asarray(loaded.run({"x": x})["y"])
         np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize("value", [2**31, 2**62, 2**63 - 1])
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("name", ["strides", "dilations", "pads", "output_padding"])
+def test_window_beyond_int64_is_named(op, value, auto_pad, name):
+    if op == "Conv" and name == "output_padding":
+        name = "pads"
+    options = {name: [value] * (4 if name == "pads" else 2)}
+    with pytest.raises(
+        chipdock.ChipdockError,
+        match=rf"INVALID_ARGUMENT.*{op}: {name} .* value {value}.*does not fit int64",
+    ):
+        chipdock.run_op(op, normal(1, 1, 4, 4), normal(1, 1, 2, 2), auto_pad=auto_pad, **options)
+
+
+def test_depthwise_window_beyond_any_memory_is_named():
+    far = 2**31 - 1
+    with pytest.raises(chipdock.ChipdockError, match=r"INVALID_ARGUMENT.*Conv.*2\^40"):
+        chipdock.run_op(
+            "Conv", normal(1, 2, 1, 1), normal(2, 1, 1, 1), group=2, strides=[far, far],
+            pads=[far] * 4,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_group_times_channels_beyond_int64_is_named(op):
+    x, w = normal(1, 0, 3), normal(0, 4, 2)
+    with pytest.raises(chipdock.ChipdockError, match=rf"INVALID_ARGUMENT.*{op}.*fit int64"):
+        chipdock.run_op(op, x, w, group=2**62)

@@ -36,7 +36,7 @@ FUNCTIONS: list[tuple[str, Callable[[np.ndarray], np.ndarray], float]] = [
     ("Sigmoid", sigmoid, 16), ("Softplus", softplus, 16),
     ("Softsign", lambda x: np.where(np.isinf(x), np.sign(x), x / (1 + np.abs(x))), 3),
     ("Elu", lambda x: np.where(x < 0, np.expm1(x), x), 16),
-    ("ThresholdedRelu", lambda x: np.where((x > 1) | np.isnan(x), x, 0), 0),
+    ("ThresholdedRelu", lambda x: np.where(x > 1, x, 0), 0),
 ]  # fmt: skip
 
 

@@ -206,3 +206,65 @@ def test_pool_of_no_images_is_empty():
 def test_unfit_pool_is_named(options, words):
     with pytest.raises(chipdock.ChipdockError, match=f"AveragePool.*{words}"):
         chipdock.run_op("AveragePool", normal(1, 1, 4, 4), **options)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+@pytest.mark.parametrize("value", [2**31, 2**32, 2**62, 2**63 - 1])
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER", "VALID"])
+@pytest.mark.parametrize("name", ["kernel_shape", "strides", "dilations", "pads"])
+def test_window_beyond_int64_is_named(op, value, auto_pad, name):
+    options = {"kernel_shape": [2, 2], name: [value] * (4 if name == "pads" else 2)}
+    if name == "kernel_shape":
+        options["pads"] = [2**31 - 1] * 4
+    with pytest.raises(
+        chipdock.ChipdockError,
+        match=rf"INVALID_ARGUMENT.*{op}: {name} .* value {value}.*does not fit int64",
+    ):
+        chipdock.run_op(op, normal(1, 1, 4, 4), auto_pad=auto_pad, opset=22, **options)
+
+
+def test_kernel_of_more_positions_than_int64_has_is_named():
+    with pytest.raises(
+        chipdock.ChipdockError, match=r"INVALID_ARGUMENT.*product of kernel_shape.*fit int64"
+    ):
+        chipdock.run_op(
+            "MaxPool", normal(1, 1, 1, 1, 1), kernel_shape=[2**31 - 1] * 3, pads=[2**31 - 1] * 6
+        )
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+def test_largest_window_costs_only_what_lies_in_the_input(op):
+    x = np.array([[[[3, 4], [0, 0]]]], np.float32)
+    far = 2**31 - 1
+    y = chipdock.run_op(
+        op, x, kernel_shape=[far, far], pads=[far - 1, far - 1, 0, 0], strides=[2, 2], opset=22
+    ).numpy()
+    np.testing.assert_allclose(y, [[[[3]]]])
+
+
+def test_largest_window_with_indices():
+    x = np.array([[[[3, 4], [0, 5]]]], np.float32)
+    far = 2**31 - 1
+    y, at = chipdock.run_op(
+        "MaxPool", x, outputs=2, kernel_shape=[far, far], pads=[far - 2, far - 2, 0, 0]
+    )
+    assert y.numpy().ravel().tolist() == [5]
+    assert at.numpy().ravel().tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("op", "x", "options", "want"),
+    [("AveragePool", [1, 1], {"kernel_shape": [3], "strides": [2]}, [1]),
+     ("AveragePool", [1, 3], {"kernel_shape": [3], "strides": [2], "count_include_pad": 1}, [2]),
+     ("LpPool", [3, 4], {"kernel_shape": [3], "strides": [2]}, [5]),
+     ("MaxPool", [0, 1, 2, 3], {"kernel_shape": [3], "dilations": [2], "strides": [3]}, [2])],
+)  # fmt: skip
+def test_ceil_mode_keeps_one_partial_window(op, x, options, want):
+    x = np.array([[x]], np.float32)
+    y = chipdock.run_op(op, x, ceil_mode=1, opset=22, **options).numpy()
+    assert y.ravel().tolist() == want
+    if op == "MaxPool":
+        y, at = chipdock.run_op(op, x, ceil_mode=1, opset=22, outputs=2, **options)
+        assert (y.numpy().ravel().tolist(), at.numpy().ravel().tolist()) == (want, [2])
+    with pytest.raises(chipdock.ChipdockError, match=rf"{op}.*spans"):
+        chipdock.run_op(op, x, ceil_mode=1, opset=22, **{**options, "strides": [1]})

@@ -189,3 +189,32 @@ def test_unfit_resize_is_named(inputs, options, words):
 def test_unknown_mode_is_named_with_the_known_ones():
     with pytest.raises(chipdock.ChipdockError, match=r"lanczos.*nearest.*linear.*cubic"):
         chipdock.run_op("Resize", normal(1, 1, 3, 3), None, f32(1, 1, 2, 2), mode="lanczos")
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_empty_input_makes_only_an_empty_output(mode):
+    x = normal(1, 1, 0, 2)
+    empty = chipdock.run_op("Resize", x, None, None, i64(1, 1, 0, 4), mode=mode)
+    assert empty.numpy().shape == (1, 1, 0, 4)
+    with pytest.raises(
+        chipdock.ChipdockError, match=r"INVALID_ARGUMENT.*Resize.*\[1,1,0,2\] is empty.*\[1,1,4,2\]"
+    ):
+        chipdock.run_op("Resize", x, None, None, i64(1, 1, 4, 2), mode=mode)
+
+
+@pytest.mark.parametrize("scale", [1e30, np.inf])
+@pytest.mark.parametrize(("op", "roi"), [("Resize", [None]), ("Upsample", [])])
+def test_scale_that_makes_no_extent_is_named(op, roi, scale):
+    opset = {"opset": 9} if op == "Upsample" else {}
+    with pytest.raises(
+        chipdock.ChipdockError, match=rf"INVALID_ARGUMENT.*{op}: scale .*out of range"
+    ):
+        chipdock.run_op(op, normal(1, 1, 3, 3), *roi, f32(1, 1, scale, 1), **opset)
+
+
+def test_kept_aspect_ratio_beyond_any_extent_is_named():
+    with pytest.raises(chipdock.ChipdockError, match=r"INVALID_ARGUMENT.*out of range"):
+        chipdock.run_op(
+            "Resize", normal(1, 1, 1, 9), None, None, i64(2**62, 3), axes=[2, 3],
+            keep_aspect_ratio_policy="not_smaller",
+        )  # fmt: skip

@@ -204,3 +204,21 @@ def test_unknown_activation_is_named():
     case = Case("RNN")
     with pytest.raises(chipdock.ChipdockError, match=r"RNN.*Sine"):
         case.run(activations=["Sine"])
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("length", [-1, 6, 2**31 - 1])
+def test_sequence_length_beyond_the_steps_is_named(op, length):
+    case = Case(op, steps=5)
+    lens = np.array([5, length, 0], np.int32)
+    with pytest.raises(
+        chipdock.ChipdockError, match=rf"INVALID_ARGUMENT.*{op}: sequence_lens has {length} at 1.*5"
+    ):
+        chipdock.run_op(op, case.x, case.w, case.r, None, lens, hidden_size=case.hidden)
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_hidden_size_whose_gates_wrap_is_named(op):
+    x, w, r = np.zeros((1, 0, 4), "f4"), np.zeros((1, 0, 4), "f4"), np.zeros((1, 0, 2**60), "f4")
+    with pytest.raises(chipdock.ChipdockError, match=rf"INVALID_ARGUMENT.*{op}: R .*fit int64"):
+        chipdock.run_op(op, x, w, r)

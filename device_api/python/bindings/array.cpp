@@ -25,8 +25,8 @@ Dims row_major(const Dims& dims) {
 void index_axis(Array& view, size_t& axis, const py::handle& item, size_t position) {
   Dims& dims = view.tensor.dims;
   if (axis >= dims.size()) {
-    runtime::raise(CHIPDOCK_INVALID_ARGUMENT, "too many indices: item ", position,
-                   " for an array of rank ", dims.size());
+    throw py::index_error("too many indices: item " + std::to_string(position) +
+                          " for an array of rank " + std::to_string(dims.size()));
   }
   const uint64_t item_bits = static_cast<uint64_t>(view.tensor.dtype.bits);
   auto move_start = [&](int64_t elements) {
@@ -210,7 +210,7 @@ void register_arrays(py::module_& module) {
           "to",
           [](const Array& a, const std::shared_ptr<runtime::Device>& device) {
             const TensorRef tensor = dense(a);
-            const py::gil_scoped_release no_gil;
+            const NoGilScope no_gil;
             return make_array(runtime::move_tensor(tensor, *device, nullptr), device);
           },
           py::arg("device"), docs::Array::to)
@@ -242,7 +242,7 @@ void register_arrays(py::module_& module) {
                              runtime::to_string(a.tensor.dims));
             }
             const TensorRef borrowed = borrow_numpy(source, a.device);
-            const py::gil_scoped_release no_gil;
+            const NoGilScope no_gil;
             runtime::write_tensor(a.tensor, borrowed.host(), nullptr);
           },
           py::arg("values"), docs::Array::copy_from)
@@ -255,7 +255,7 @@ void register_arrays(py::module_& module) {
         device->plugin()->check_usable();
         const py::array packed = py::array::ensure(source, py::array::c_style);
         const TensorRef borrowed = borrow_numpy(packed, device);
-        const py::gil_scoped_release no_gil;
+        const NoGilScope no_gil;
         TensorRef tensor = runtime::make_tensor(*device, borrowed.dtype, borrowed.dims, nullptr);
         if (borrowed.buffer != nullptr) runtime::write_tensor(tensor, borrowed.host(), nullptr);
         return make_array(std::move(tensor), device);

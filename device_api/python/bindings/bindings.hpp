@@ -14,13 +14,14 @@
 
 #include "device.hpp"
 #include "exec/tensor_ref.hpp"
+#include "gil.hpp"
 #include "stream.hpp"
 
 namespace chipdock::python {
 
 namespace py = pybind11;
 
-using NoGil = py::call_guard<py::gil_scoped_release>;
+using NoGil = py::call_guard<NoGilScope>;
 /// A destructor waits for the work that is queued, and that may be a host function in want of the
 /// GIL.
 constexpr py::release_gil_before_calling_cpp_dtor kNoGilInDestructor;

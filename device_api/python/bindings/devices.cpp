@@ -122,7 +122,7 @@ void register_device(py::module_& module) {
           [](Device& d, Device& peer) {
             chipdock_link_info link{};
             {
-              const py::gil_scoped_release no_gil;
+              const NoGilScope no_gil;
               link = d.link(peer);
             }
             py::dict out;

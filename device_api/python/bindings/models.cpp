@@ -7,7 +7,7 @@
 
 #include "bindings.hpp"
 #include "core_docs.hpp"
-#include "exec/frame.hpp"
+#include "exec/frame.hpp"  // NOLINT(misc-include-cleaner): completes what Specialization owns
 #include "exec/plan.hpp"
 #include "exec/specialize.hpp"
 #include "profiler.hpp"
@@ -242,7 +242,7 @@ std::vector<Array> run_plan(const std::shared_ptr<Plan>& plan, const py::sequenc
   options.seed = seed.has_value() ? *seed : fresh_seed();
   std::vector<TensorRef> outputs;
   {
-    const py::gil_scoped_release no_gil;
+    const NoGilScope no_gil;
     outputs = plan->run(inputs, options);
   }
   std::vector<Array> out;
@@ -254,7 +254,7 @@ std::vector<Array> run_plan(const std::shared_ptr<Plan>& plan, const py::sequenc
 py::dict memory_report(Plan& plan, const std::vector<Dims>& inputs) {
   std::shared_ptr<runtime::Specialization> spec;
   {
-    const py::gil_scoped_release no_gil;
+    const NoGilScope no_gil;
     spec = runtime::specialize(plan, inputs);
   }
   uint64_t workspace = 0;
@@ -284,7 +284,7 @@ void register_models(py::module_& module) {
           [](std::shared_ptr<IrGraph> graph, std::shared_ptr<Device> device,
              std::shared_ptr<Device> host, const py::dict& options) {
             const PlanOptions parsed = plan_options(options);
-            const py::gil_scoped_release no_gil;
+            const NoGilScope no_gil;
             return Plan::compile(std::move(graph), std::move(device), std::move(host), parsed);
           },
           py::arg("graph"), py::arg("device"), py::arg("host"), py::arg("options"),

@@ -188,7 +188,7 @@ py::array to_numpy(const Array& array, bool share) {
   py::array out(dtype, shape);
   void* target = out.mutable_data();
   {
-    const py::gil_scoped_release no_gil;
+    const NoGilScope no_gil;
     runtime::read_tensor(tensor, target, nullptr);
   }
   return out;

@@ -103,7 +103,9 @@ void register_plugin(py::module_& module) {
         return runtime::load_and_probe(path, LoadOptions{layers, {}});
       },
       py::arg("path"), py::arg("layers") = "", NoGil(), docs::load_and_probe);
-  module.def("shutdown_all", &runtime::shutdown_all_plugins, NoGil(), docs::shutdown_all);
+  module.def(
+      "shutdown_all", [] { NoGilScope::close(&runtime::shutdown_all_plugins); },
+      docs::shutdown_all);
   module.def("set_log_level", &runtime::set_log_level, py::arg("level"), docs::set_log_level);
   module.attr("ABI_VERSION") = py::make_tuple(CHIPDOCK_ABI_MAJOR, CHIPDOCK_ABI_MINOR);
   module.def(

@@ -48,12 +48,11 @@ std::unordered_map<Key, std::shared_ptr<Plan>, KeyHash>& cache() {
   return *plans;
 }
 
-py::object python_part(const char* name) {
-  return py::module_::import("chipdock._run_op").attr(name);
-}
-
 /// Runs `plan` and wraps what comes out: one Array, or a tuple if there are several outputs.
-PyObject* run(const std::shared_ptr<Plan>& plan, const std::vector<TensorRef>& inputs) {
+/// By value: the cache may be cleared while the GIL is away.
+PyObject* run(
+    const std::shared_ptr<Plan> plan,
+    const std::vector<TensorRef>& inputs) {  // NOLINT(performance-unnecessary-value-param)
   RunOptions options;
   static thread_local uint64_t seed = 0;
   options.seed = ++seed ^ reinterpret_cast<uint64_t>(&seed);
@@ -65,7 +64,7 @@ PyObject* run(const std::shared_ptr<Plan>& plan, const std::vector<TensorRef>& i
   if (bytes < 4096 && plan->device()->prefers_inline()) {
     outputs = plan->run(inputs, options);  // shorter than letting the GIL go and taking it again
   } else {
-    const py::gil_scoped_release no_gil;
+    const NoGilScope no_gil;
     outputs = plan->run(inputs, options);
   }
   if (outputs.size() == 1) {
@@ -77,53 +76,76 @@ PyObject* run(const std::shared_ptr<Plan>& plan, const std::vector<TensorRef>& i
   return out.release().ptr();
 }
 
-/// args: operator name, then Arrays. Only what needs no conversion at all is done here.
-PyObject* try_fast(PyObject* const* args, Py_ssize_t count) {
-  if (count < 2 || !PyUnicode_Check(args[0])) return nullptr;
+/// Key and tensors of a call that needs no conversion at all: an operator's name, then dense Arrays of one
+/// device. False for any other call.
+bool read_call(PyObject* const* args, Py_ssize_t count, Key& key, std::vector<TensorRef>& inputs) {
+  if (count < 2 || !PyUnicode_Check(args[0])) return false;
   Py_ssize_t length = 0;
   const char* name = PyUnicode_AsUTF8AndSize(args[0], &length);
   if (name == nullptr) throw py::error_already_set();
-  Key key;
   key.op.assign(name, static_cast<size_t>(length));
   key.device = nullptr;
   key.dtypes.reserve(static_cast<size_t>(count));
-  std::vector<TensorRef> inputs;
   inputs.reserve(static_cast<size_t>(count));
   static const PyTypeObject* array_type =
       reinterpret_cast<PyTypeObject*>(py::type::of<Array>().ptr());
   for (Py_ssize_t i = 1; i < count; ++i) {
-    if (Py_TYPE(args[i]) != array_type) return nullptr;
+    if (Py_TYPE(args[i]) != array_type) return false;
     const auto& array = py::handle(args[i]).cast<const Array&>();
-    if (!array.strides.empty()) return nullptr;
+    if (!array.strides.empty()) return false;
     if (key.device == nullptr) key.device = array.device.get();
-    if (key.device != array.device.get()) return nullptr;
+    if (key.device != array.device.get()) return false;
     key.dtypes.push_back(dtype_word(array.tensor.dtype));
     inputs.push_back(array.tensor);
   }
-  const auto found = cache().find(key);
-  if (found != cache().end()) return run(found->second, inputs);
-  py::list arguments;
-  for (Py_ssize_t i = 0; i < count; ++i) arguments.append(py::handle(args[i]));
-  const auto plan = python_part("compile_fast")(*arguments).cast<std::shared_ptr<Plan>>();
-  if (plan == nullptr) return nullptr;  // the operator steers by values: the general way
-  if (cache().size() >= kCachedPlans) cache().clear();
-  const auto kept = cache().emplace(std::move(key), plan).first->second;
-  return run(kept, inputs);
+  return true;
 }
 
-PyObject* run_op(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+/// True if the call was done here: `out` is its result, or NULL with a Python error set.
+bool run_cached(PyObject* const* args, Py_ssize_t count, PyObject*& out) {
   try {
-    if (names == nullptr) {
-      if (PyObject* out = try_fast(args, count); out != nullptr) return out;
-    }
-    static const auto* general = new py::object(python_part("run_op_general"));
-    return PyObject_Vectorcall(general->ptr(), args, static_cast<size_t>(count), names);
+    Key key;
+    std::vector<TensorRef> inputs;
+    if (!read_call(args, count, key, inputs)) return false;
+    const auto found = cache().find(key);
+    if (found == cache().end()) return false;
+    out = run(found->second, inputs);
   } catch (py::error_already_set& error) {
     error.restore();
   } catch (...) {
     py::detail::try_translate_exceptions();
   }
-  return nullptr;
+  return true;
+}
+
+/// Called by the general half with what it compiled for a call without attributes.
+void remember(const py::list& call, std::shared_ptr<Plan> plan) {
+  Key key;
+  std::vector<TensorRef> inputs;
+  const auto items = call.cast<std::vector<py::object>>();
+  std::vector<PyObject*> raw;
+  raw.reserve(items.size());
+  for (const py::object& item : items) raw.push_back(item.ptr());
+  if (!read_call(raw.data(), static_cast<Py_ssize_t>(raw.size()), key, inputs)) return;
+  if (cache().size() >= kCachedPlans) cache().clear();
+  cache().emplace(std::move(key), std::move(plan));
+}
+
+PyObject* g_general = nullptr;  // chipdock._run_op.run_op_general, for ever
+
+/// Nothing with a destructor stands around the call into Python: CPython unwinds a thread that comes back to
+/// an interpreter which is going down, and our destructors would run without the GIL.
+PyObject* run_op(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  PyObject* out = nullptr;
+  if (names == nullptr && run_cached(args, count, out)) return out;
+  if (g_general == nullptr) {
+    PyObject* module = PyImport_ImportModule("chipdock._run_op");
+    if (module == nullptr) return nullptr;
+    g_general = PyObject_GetAttrString(module, "run_op_general");
+    Py_DECREF(module);
+    if (g_general == nullptr) return nullptr;
+  }
+  return PyObject_Vectorcall(g_general, args, static_cast<size_t>(count), names);
 }
 
 /// With the signature in front, as inspect.signature reads it.
@@ -144,6 +166,10 @@ void register_run_op(py::module_& module) {
   kRunOp.ml_doc = run_op_doc();
   module.attr("run_op") =
       py::reinterpret_steal<py::object>(PyCFunction_NewEx(&kRunOp, nullptr, nullptr));
+  module.def(
+      "remember_op",
+      [](std::shared_ptr<Plan> plan, const py::list& call) { remember(call, std::move(plan)); },
+      py::arg("plan"), py::arg("call"), docs::remember_op);
   module.def("clear_op_cache", [] { cache().clear(); }, docs::clear_op_cache);
 }
 

@@ -58,7 +58,7 @@ void register_streams(py::module_& module) {
           "host_function",
           [](Stream& stream, py::object function) {
             auto held = keep_object(std::move(function));
-            const py::gil_scoped_release no_gil;
+            const NoGilScope no_gil;
             stream.host_function([held](chipdock_status state) {
               if (Py_IsInitialized() == 0) return;
               const py::gil_scoped_acquire gil;
@@ -87,7 +87,7 @@ void register_streams(py::module_& module) {
                   "producer shared it that way; copy to an array of chipdock.empty instead");
             }
             if (source.tensor.bytes() == 0) return;
-            const py::gil_scoped_release no_gil;
+            const NoGilScope no_gil;
             const auto shared = stream.shared_from_this();
             source.tensor.buffer->used_on(shared);
             target.tensor.buffer->used_on(shared);

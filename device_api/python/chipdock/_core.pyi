@@ -893,5 +893,8 @@ def run_op(
         ONNX operator specification.
     """
 
+def remember_op(plan: Plan, call: list[object]) -> None:
+    """Let the fast half of run_op use `plan` for calls like this: an operator name and Arrays."""
+
 def clear_op_cache() -> None:
     """Forget the plans of the fast half of run_op."""

@@ -100,6 +100,8 @@ def read_model(source: "str | os.PathLike[str] | bytes | onnx.ModelProto") -> Mo
     if path.is_dir():
         raise _bad(f"{path} is a folder; give the .onnx file in it")
     try:
+        if not path.is_file() and path.exists():
+            raise _bad(f"{path} is not a file")
         data = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         why = error.strerror if isinstance(error, OSError) else error

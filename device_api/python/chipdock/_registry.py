@@ -209,7 +209,11 @@ def open_plugin(path: "str | Path", layers: str = "", **options: str) -> "_core.
     Raises:
         ChipdockError: It cannot be loaded; the text names the broken rule.
     """
-    return _core.load_plugin(str(path), layers, sorted(options.items()))
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    if not isinstance(text, str) or not text or "\0" in text:
+        message = f"INVALID_ARGUMENT: path is {path!r}, it must be the path of a plugin's library"
+        raise InvalidArgumentError(message)
+    return _core.load_plugin(text, layers, sorted(options.items()))
 
 
 _POLICIES = ("error", "warn", "allow")

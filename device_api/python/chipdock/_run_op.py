@@ -19,9 +19,10 @@ from chipdock._registry import device as find_device
 from chipdock._registry import fallback_policy, host_device
 from chipdock.errors import InvalidArgumentError
 
-__all__ = ["compile_fast", "run_op_general"]
+__all__ = ["run_op_general"]
 
 _CACHED_PLANS = 512
+_MOST_OUTPUTS = 4096  # of operators with any number of them, such as Split
 _plans: "OrderedDict[object, _core.Plan]" = OrderedDict()
 # Newest IR version of the file format is the reader's own; any does for a model made in memory.
 _DEFAULT_DTYPES: dict[str, np.dtype] = {
@@ -90,6 +91,10 @@ def _compile(  # noqa: PLR0917  one caller each, and all seven are the key of th
     target: "_core.Device",
 ) -> "_core.Plan":
     version, schema = _find_operator(op, domain, opset)
+    most = min(schema.max_output, _MOST_OUTPUTS) if schema is not None else _MOST_OUTPUTS
+    if outputs > most:
+        text = f"INVALID_ARGUMENT: {op} has at most {most} outputs, {outputs} were asked for"
+        raise InvalidArgumentError(text)
     names = [f"x{i}" if d is not None else "" for i, d in enumerate(dtypes)]
     node = helper.make_node(op, names, [f"y{i}" for i in range(outputs)], domain=domain)
     node.attribute.extend(
@@ -112,12 +117,6 @@ def _compile(  # noqa: PLR0917  one caller each, and all seven are the key of th
         "cached_signatures": 16,
     }
     return _core.Plan.compile(lowered, target, host_device(target), options)
-
-
-def compile_fast(op: str, *arrays: "_core.Array") -> "_core.Plan":
-    """Compile a call without attributes on Arrays of one device; the caller caches the plan."""
-    dtypes = tuple(a.dtype for a in arrays)
-    return _compile(op, "", None, dtypes, 1, {}, arrays[0].device)
 
 
 def _as_array(value: object) -> "_core.Array | np.ndarray | None":
@@ -149,7 +148,7 @@ def run_op_general(
     """See `chipdock.run_op`."""
     if not isinstance(op, str):
         raise InvalidArgumentError(f"INVALID_ARGUMENT: op is {type(op).__name__}, it must be a str")
-    if outputs < 1:
+    if not isinstance(outputs, int) or outputs < 1:
         raise InvalidArgumentError(f"INVALID_ARGUMENT: outputs is {outputs}, it must be at least 1")
     values = [_as_array(v) for v in inputs]
     first = next((v.device for v in values if isinstance(v, _core.Array)), "cpu:0")
@@ -164,5 +163,7 @@ def run_op_general(
             _plans[key] = plan
             if len(_plans) > _CACHED_PLANS:
                 _plans.popitem(last=False)
+    if not (domain or opset or attributes or device) and outputs == 1:
+        _core.remember_op(plan, [op, *inputs])
     results = plan.run([v for v in values if v is not None])
     return results[0] if outputs == 1 else tuple(results)

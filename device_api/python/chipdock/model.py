@@ -34,6 +34,9 @@ ArrayLike: TypeAlias = "_core.Array | np.ndarray | Sequence[object] | float | in
 FallbackPolicy: TypeAlias = Literal["error", "warn", "allow"]
 
 
+_MOST_THREADS = 4096
+
+
 class FallbackWarning(UserWarning):
     """Nodes run on the embedded plugin because the device has no kernel for them."""
 
@@ -277,6 +280,10 @@ class Binding:
             raise InvalidArgumentError(
                 f"INVALID_ARGUMENT: no output {name!r}, the model has {known}"
             )
+        if not isinstance(array, _core.Array):  # callers without a type checker
+            kind = type(array).__name__  # type: ignore[unreachable]
+            text = f"INVALID_ARGUMENT: output {name!r} is bound to a {kind}, it must be an Array"
+            raise InvalidArgumentError(text)
         if array.read_only:
             raise InvalidArgumentError(
                 f"INVALID_ARGUMENT: output {name!r} needs memory that is not read-only"
@@ -315,6 +322,16 @@ class Binding:
         return dict(zip(model._output_names, results, strict=True))
 
 
+def _check_whole(name: str, value: object, most: int) -> None:
+    """Refuse anything but None and whole numbers from 1 to `most`."""
+    if value is None:
+        return
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not 1 <= value <= most:  # type: ignore[operator]
+        text = f"INVALID_ARGUMENT: {name} is {value!r}, it must be a whole number from 1 to {most}"
+        raise InvalidArgumentError(text)
+
+
 def load(
     source: "str | os.PathLike[str] | bytes | onnx.ModelProto",
     device: "str | _core.Device" = "cpu:0",
@@ -342,11 +359,8 @@ def load(
         OutOfMemoryError: The weights do not fit.
     """
     policy = fallback_policy(fallback)
-    if threads is not None and threads < 1:
-        raise InvalidArgumentError(f"INVALID_ARGUMENT: threads is {threads}, it must be at least 1")
-    if memory_limit is not None and memory_limit < 1:
-        text = f"INVALID_ARGUMENT: memory_limit is {memory_limit} bytes, it must be at least 1"
-        raise InvalidArgumentError(text)
+    _check_whole("threads", threads, _MOST_THREADS)
+    _check_whole("memory_limit", memory_limit, 2**63 - 1)
     target = find_device(device)
     file = read_model(source)
     graph, inputs, outputs = lower(file)

@@ -260,7 +260,9 @@ void Frame::release() {
 void Frame::execute(const RunOptions& options) {
   const size_t count = spec_.steps.size();
   auto next_check = std::chrono::steady_clock::now() + kInterruptInterval;
+  const Plugin& plugin = *plan_.device()->plugin();
   for (size_t r = 0; r < count; ++r) {
+    plugin.check_usable();  // a process that ends does not wait for the rest of a run
     if (options.profiler == nullptr) {
       execute_step(r, options);
     } else {

@@ -52,7 +52,8 @@ std::shared_ptr<Plan> Plan::compile(std::shared_ptr<IrGraph> graph, std::shared_
 Plan::~Plan() = default;
 
 std::vector<TensorRef> Plan::run(const std::vector<TensorRef>& given, const RunOptions& options) {
-  device_->plugin()->check_usable();
+  const Plugin::Use device_use(*device_->plugin());
+  const Plugin::Use host_use(*host_->plugin());
   device_->check_alive();
   if (given.size() != graph_->inputs.size()) {
     raise(CHIPDOCK_INVALID_ARGUMENT, "the graph has ", graph_->inputs.size(), " inputs, ",

@@ -13,8 +13,9 @@ void conv_shape(ShapeContext& context) {
   kit::require(w.size() == x.size(), "Conv: X ", to_string(x), " and W ", to_string(w),
                " must have one rank");
   kit::require(
-      group > 0 && w[0] % group == 0 && x[1] == w[1] * group, "Conv: X ", to_string(x), " and W ",
-      to_string(w), " with group ", group,
+      group > 0 && w[0] % group == 0 &&
+          x[1] == checked_multiply(w[1], group, "Conv", "group times W's second dim"),
+      "Conv: X ", to_string(x), " and W ", to_string(w), " with group ", group,
       ": channels of X must be group times W's second dim, and group must divide W's first");
   const Dims kernel(w.begin() + 2, w.end());
   const Dims given = context.node().integers("kernel_shape");

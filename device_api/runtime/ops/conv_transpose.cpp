@@ -23,18 +23,24 @@ void conv_transpose_shape(ShapeContext& context) {
                "ConvTranspose: output_shape ", to_string(given), " must have ", rank, " entries");
   kit::require(extra.size() == rank, "ConvTranspose: output_padding ", to_string(extra),
                " must have ", rank, " entries");
+  check_window_values("ConvTranspose", "output_padding", extra, 0);
+  const int64_t channels =
+      checked_multiply(w[1], group, "ConvTranspose", "group times W's second dim");
   if (context.has_input(2)) {
-    kit::require(context.input(2).dims == Dims{w[1] * group}, "ConvTranspose: B ",
-                 to_string(context.input(2).dims), " must be ", to_string({w[1] * group}));
+    kit::require(context.input(2).dims == Dims{channels}, "ConvTranspose: B ",
+                 to_string(context.input(2).dims), " must be ", to_string({channels}));
   }
-  Dims out = {x[0], w[1] * group};
+  Dims out = {x[0], channels};
   for (size_t i = 0; i < rank; ++i) {
-    const int64_t full = window.strides[i] * (space[i] - 1) + extra[i] + window.span(i);
+    constexpr std::string_view kWhat = "the output extent from strides and X";
+    int64_t full = checked_multiply(window.strides[i], space[i] - 1, "ConvTranspose", kWhat);
+    full = checked_add(full, extra[i], "ConvTranspose", kWhat);
+    full = checked_add(full, window.span(i), "ConvTranspose", kWhat);
     int64_t extent = full - window.padding(i);
     if (!given.empty()) {
       extent = given[given.size() - rank + i];
     } else if (window.same()) {
-      extent = space[i] * window.strides[i];
+      extent = checked_multiply(space[i], window.strides[i], "ConvTranspose", kWhat);
     }
     if (space[i] == 0) extent = 0;
     kit::require(extent >= 0, "ConvTranspose: pads ", to_string(window.pads),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes of Resize and Upsample.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/op.hpp"
@@ -7,10 +8,21 @@
 namespace chipdock::runtime {
 namespace {
 
+/// A computed extent as an integer; the comparison is false for NaN too.
+int64_t to_extent(double extent, std::string_view op, double scale) {
+  constexpr double kLimit = 4611686018427387904.0;  // 2^62, as checked_size() has it.
+  if (!(extent <= kLimit)) {
+    kit::fail(CHIPDOCK_INVALID_ARGUMENT, op, ": scale ", scale, " is out of range, it makes ",
+              extent, " elements along one axis, allowed are 2^62");
+  }
+  return static_cast<int64_t>(extent);
+}
+
 /// floor(dim * scale) in float, as the operator's scales are given.
 int64_t scaled(int64_t dim, double scale, std::string_view op) {
   kit::require(scale > 0, op, ": scale ", scale, " must be positive");
-  return static_cast<int64_t>(std::floor(static_cast<float>(dim) * static_cast<float>(scale)));
+  const float extent = std::floor(static_cast<float>(dim) * static_cast<float>(scale));
+  return to_extent(static_cast<double>(extent), op, scale);
 }
 
 Dims scale_all(const Dims& x, const std::vector<double>& scales, std::string_view op) {
@@ -77,10 +89,14 @@ void resize_shape(ShapeContext& context) {
       kit::require(sizes[i] >= 0, "Resize: size ", sizes[i], " must not be negative");
       dim = sizes[i];
     } else {
-      dim = static_cast<int64_t>(std::floor(common * static_cast<double>(dim) + 0.5));
+      dim = to_extent(std::floor(common * static_cast<double>(dim) + 0.5), "Resize", common);
     }
   }
-  checked_size(out, "Resize");
+  if (checked_size(out, "Resize") > 0 && std::find(x.begin(), x.end(), 0) != x.end()) {
+    kit::fail(CHIPDOCK_INVALID_ARGUMENT, "Resize: X ", to_string(x),
+              " is empty, so it has no elements to make ", to_string(out),
+              " from, only an empty output is allowed");
+  }
   context.set(0, std::move(out));
 }
 

@@ -26,6 +26,8 @@ void rnn_shape(ShapeContext& context) {
   const std::string direction = context.node().text("direction", "forward");
   const int64_t directions = direction == "bidirectional" ? 2 : 1;
   const int64_t hidden = r[2];
+  kit::require(hidden <= int64_t{1} << 59, op, ": R ", to_string(r),
+               " has a last dim of more than 2^59, whose gates do not fit int64");
   require_dims(context, 1, "W", {directions, gates * hidden, x[2]});
   require_dims(context, 2, "R", {directions, gates * hidden, hidden});
   require_dims(context, 3, "B", {directions, 2 * gates * hidden});

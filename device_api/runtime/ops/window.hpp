@@ -10,6 +10,34 @@
 
 namespace chipdock::runtime {
 
+/// Largest kernel extent, stride, dilation or padding: products of two of them fit int64.
+constexpr int64_t kWindowLimit = INT32_MAX;
+
+[[noreturn]] inline void fail_window_overflow(std::string_view op, std::string_view what) {
+  kit::fail(CHIPDOCK_INVALID_ARGUMENT, op, ": ", what, " does not fit int64");
+}
+inline int64_t checked_add(int64_t a, int64_t b, std::string_view op, std::string_view what) {
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) fail_window_overflow(op, what);
+  return sum;
+}
+inline int64_t checked_multiply(int64_t a, int64_t b, std::string_view op, std::string_view what) {
+  int64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) fail_window_overflow(op, what);
+  return product;
+}
+
+/// Fails unless every value of the attribute lies within [lowest, kWindowLimit].
+inline void check_window_values(std::string_view op, std::string_view name, const Dims& values,
+                                int64_t lowest) {
+  for (const int64_t value : values) {
+    if (value >= lowest && value <= kWindowLimit) continue;
+    kit::fail(CHIPDOCK_INVALID_ARGUMENT, op, ": ", name, " ", to_string(values), " has the value ",
+              value, ", allowed are ", lowest, " to ", kWindowLimit,
+              value < lowest ? "" : ": beyond, the extent of a window does not fit int64");
+  }
+}
+
 /// Window attributes of one node with defaults filled in, per spatial axis.
 struct Window {
   Dims kernel, strides, dilations, pads;  ///< pads: all begins, then all ends.
@@ -27,10 +55,14 @@ struct Window {
     fill(strides, rank, 1, "strides");
     fill(dilations, rank, 1, "dilations");
     fill(pads, 2 * rank, 0, "pads");
-    for (size_t i = 0; i < rank; ++i) {
-      kit::require(kernel[i] > 0 && strides[i] > 0 && dilations[i] > 0, op, ": kernel_shape ",
-                   to_string(kernel), ", strides ", to_string(strides), " and dilations ",
-                   to_string(dilations), " must all be 1 or more");
+    check_window_values(op, "kernel_shape", kernel, 1);
+    check_window_values(op, "strides", strides, 1);
+    check_window_values(op, "dilations", dilations, 1);
+    check_window_values(op, "pads", pads, 0);
+    int64_t positions = 1;
+    for (const int64_t size : kernel) {
+      if (__builtin_mul_overflow(positions, size, &positions))
+        fail_window_overflow(op, "the product of kernel_shape " + to_string(kernel));
     }
     kit::require(auto_pad == "NOTSET" || auto_pad == "VALID" || auto_pad == "SAME_UPPER" ||
                      auto_pad == "SAME_LOWER",
@@ -46,15 +78,22 @@ struct Window {
 
   /// Extent of output axis i over `in` elements.
   int64_t extent(size_t i, int64_t in, bool ceil_mode) const {
-    if (same()) return (in + strides[i] - 1) / strides[i];
-    const int64_t free = in + padding(i) - span(i);
-    kit::require(free >= 0, op, ": kernel ", to_string(kernel), " with dilations ",
-                 to_string(dilations), " spans ", span(i), " on spatial axis ", i,
-                 ", more than the padded input of ", in + padding(i));
-    if (!ceil_mode || auto_pad == "VALID") return free / strides[i] + 1;
-    const int64_t out = (free + strides[i] - 1) / strides[i] + 1;
+    if (same()) return in / strides[i] + (in % strides[i] != 0);
+    const int64_t padded = checked_add(in, padding(i), op, "the padded input");
+    const int64_t free = padded - span(i);
+    const bool ceil = ceil_mode && auto_pad != "VALID";
+    // Rounding up, a window that reaches out by less than a stride is there once, in part.
+    if (free < 0 && (!ceil || free <= -strides[i])) {
+      kit::fail(CHIPDOCK_INVALID_ARGUMENT, op, ": kernel ", to_string(kernel), " with dilations ",
+                to_string(dilations), " spans ", span(i), " on spatial axis ", i,
+                ", more than the padded input of ", padded);
+    }
+    if (free < 0) return in + pads[i] > 0 ? 1 : 0;
+    if (!ceil) return free / strides[i] + 1;
+    const int64_t out = free / strides[i] + (free % strides[i] != 0) + 1;
     // A window that would start in the end padding is not counted.
-    return (out - 1) * strides[i] >= in + pads[i] ? out - 1 : out;
+    const int64_t start = checked_multiply(out - 1, strides[i], op, "the last window's start");
+    return start >= in + pads[i] ? out - 1 : out;
   }
 
  private:

@@ -80,12 +80,20 @@ struct Bands {
       : row(std::max<int64_t>(s.in[2] + s.pad[2] + s.pad_end[2] + (s.stride[2] - 1), 1)),
         rows(std::clamp<int64_t>((8192 / row - s.span(1)) / s.stride[1] + 1, 4,
                                  std::max<int64_t>(s.out[1], 4))),
-        count((s.out[1] + rows - 1) / rows),
-        elements(((rows - 1) * s.stride[1] + s.span(1)) * row + kDepthwiseSlack * s.stride[2]) {}
-  int64_t row;       ///< Elements of a padded input row.
-  int64_t rows;      ///< Output rows of a band.
-  int64_t count;     ///< Bands of a plane.
-  int64_t elements;  ///< Padded input of a band.
+        count((s.out[1] + rows - 1) / rows) {
+    constexpr int64_t kLimit = int64_t{1} << 40;  // Far beyond memory, and products fit.
+    const int64_t high = std::max((rows - 1) * s.stride[1], s.span(1));
+    if (high > kLimit / row || s.stride[2] > kLimit) {
+      kit::fail(CHIPDOCK_INVALID_ARGUMENT, "Conv: strides ", s.stride[1], "x", s.stride[2],
+                ", dilations ", s.dilation[1], "x", s.dilation[2], " and padded rows of ", row,
+                " elements make a padded input of more than 2^40 elements");
+    }
+    elements = ((rows - 1) * s.stride[1] + s.span(1)) * row + kDepthwiseSlack * s.stride[2];
+  }
+  int64_t row;           ///< Elements of a padded input row.
+  int64_t rows;          ///< Output rows of a band.
+  int64_t count;         ///< Bands of a plane.
+  int64_t elements = 0;  ///< Padded input of a band.
 };
 
 void depthwise(const Context& context, const Space& s, int64_t planes, int64_t out_channels,

@@ -146,6 +146,12 @@ int32_t supports(const kit::NodeView& node) {
       w->constant == nullptr || node.integer("group", 1) != 1) {
     return CHIPDOCK_SUPPORTS_NO;
   }
+  // The library has its own ideas about windows as large as the ones left to conv.cpp.
+  for (const char* name : {"strides", "dilations", "pads"}) {
+    for (const int64_t value : node.integers(name)) {
+      if (value < 0 || value > 4096) return CHIPDOCK_SUPPORTS_NO;
+    }
+  }
   for (int i = 0; i < 4; ++i) {
     if (w->dims[i] <= 0) return CHIPDOCK_SUPPORTS_NO;
   }

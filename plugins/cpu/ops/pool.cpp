@@ -103,14 +103,26 @@ struct Valid {
   int64_t first;  ///< Input index of output `begin`.
 };
 
+/// Kernel positions [begin, end) whose elements lie in [low, high) of the input axis for some of
+/// the windows that start from `from` to `last`.
+struct Taps {
+  Taps(const Space& s, int axis, int64_t from, int64_t last, int64_t low, int64_t high) {
+    const int64_t step = s.dilation[axis];
+    begin = last < low ? (low - last + step - 1) / step : 0;
+    end = from >= high ? 0 : std::min(s.kernel[axis], (high - 1 - from) / step + 1);
+  }
+  /// Of output `at` alone, inside the input.
+  Taps(const Space& s, int axis, int64_t at)
+      : Taps(s, axis, at * s.stride[axis] - s.pad[axis], at * s.stride[axis] - s.pad[axis], 0,
+             s.in[axis]) {}
+  int64_t begin, end;
+};
+
 /// Kernel positions of output `at` that fall into [low, high) of the input axis.
 int64_t positions(const Space& s, int axis, int64_t at, int64_t low, int64_t high) {
-  int64_t count = 0;
-  for (int64_t k = 0; k < s.kernel[axis]; ++k) {
-    const int64_t from = at * s.stride[axis] - s.pad[axis] + k * s.dilation[axis];
-    count += from >= low && from < high;
-  }
-  return count;
+  const int64_t from = at * s.stride[axis] - s.pad[axis];
+  const Taps taps(s, axis, from, from, low, high);
+  return std::max<int64_t>(taps.end - taps.begin, 0);
 }
 
 /// Elements that divide the sum at (z, y, x): those inside the input, or inside the padded input.
@@ -126,18 +138,22 @@ int64_t window_count(const Space& s, bool with_pads, const int64_t (&at)[3]) {
 template <class T, class Rule>
 void pool_plane(const Space& s, const Rule& rule, const T* in, T* out) {
   std::fill_n(out, s.out_size(), rule.start());
+  const Taps across(s, 2, -s.pad[2], (s.out[2] - 1) * s.stride[2] - s.pad[2], 0, s.in[2]);
   for (int64_t z = 0; z < s.out[0]; ++z) {
+    const Taps deep(s, 0, z);
     for (int64_t y = 0; y < s.out[1]; ++y) {
+      const Taps down(s, 1, y);
       T* row = out + (z * s.out[1] + y) * s.out[2];
-      for (int64_t i = 0; i < s.kernel[0] * s.kernel[1]; ++i) {
-        const int64_t from_z = z * s.stride[0] - s.pad[0] + i / s.kernel[1] * s.dilation[0];
-        const int64_t from_y = y * s.stride[1] - s.pad[1] + i % s.kernel[1] * s.dilation[1];
-        if (from_z < 0 || from_z >= s.in[0] || from_y < 0 || from_y >= s.in[1]) continue;
-        const T* line = in + (from_z * s.in[1] + from_y) * s.in[2];
-        for (int64_t j = 0; j < s.kernel[2]; ++j) {
-          const Valid x(s, 2, j);
-          if (x.begin < x.end)
-            rule.row(line + x.first, s.stride[2], x.end - x.begin, row + x.begin);
+      for (int64_t k = deep.begin; k < deep.end; ++k) {
+        const int64_t from_z = z * s.stride[0] - s.pad[0] + k * s.dilation[0];
+        for (int64_t i = down.begin; i < down.end; ++i) {
+          const int64_t from_y = y * s.stride[1] - s.pad[1] + i * s.dilation[1];
+          const T* line = in + (from_z * s.in[1] + from_y) * s.in[2];
+          for (int64_t j = across.begin; j < across.end; ++j) {
+            const Valid x(s, 2, j);
+            if (x.begin < x.end)
+              rule.row(line + x.first, s.stride[2], x.end - x.begin, row + x.begin);
+          }
         }
       }
     }
@@ -164,16 +180,14 @@ void max_plane_with_indices(const Space& s, const T* in, int64_t base, bool colu
     const int64_t position[3] = {at / s.out[2] / s.out[1], at / s.out[2] % s.out[1], at % s.out[2]};
     T best = lowest<T>();
     int64_t where[3] = {-1, -1, -1};
-    for (int64_t k = 0; k < s.kernel_size(); ++k) {
-      const int64_t offset[3] = {k / s.kernel[2] / s.kernel[1], k / s.kernel[2] % s.kernel[1],
-                                 k % s.kernel[2]};
-      int64_t from[3];
-      bool inside = true;
+    const Taps taps[3] = {{s, 0, position[0]}, {s, 1, position[1]}, {s, 2, position[2]}};
+    int64_t count[3];
+    for (int a = 0; a < 3; ++a) count[a] = std::max<int64_t>(taps[a].end - taps[a].begin, 0);
+    for (int64_t k = 0; k < count[0] * count[1] * count[2]; ++k) {
+      int64_t from[3] = {k / count[2] / count[1], k / count[2] % count[1], k % count[2]};
       for (int a = 0; a < 3; ++a) {
-        from[a] = position[a] * s.stride[a] - s.pad[a] + offset[a] * s.dilation[a];
-        inside = inside && from[a] >= 0 && from[a] < s.in[a];
+        from[a] = position[a] * s.stride[a] - s.pad[a] + (taps[a].begin + from[a]) * s.dilation[a];
       }
-      if (!inside) continue;
       const T value = in[(from[0] * s.in[1] + from[1]) * s.in[2] + from[2]];
       if (where[0] < 0 || (wins(value, best) && !(best != best))) {
         best = value;
@@ -238,7 +252,7 @@ class Pool : public Kernel {
     Space s = window_.resolve(x, y, kernel_.data(), false);
     const Planes<T> planes(context, x, y);
     int64_t* indices = context.has_output(1) ? context.output(1).mut<int64_t>() : nullptr;
-    const int64_t grain = std::max<int64_t>(1, 16384 / (s.out_size() * s.kernel_size()));
+    const int64_t grain = std::max<int64_t>(1, 16384 / s.out_size() / s.kernel_size());
     context.parallel_for(y.dim(0) * y.dim(1), grain, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         const T* in = planes.in + p * s.in_size();

@@ -109,6 +109,11 @@ class Recurrent final : public Kernel {
       b.out[i] = half ? carver.take<T>(t.size()) : t.mut<T>();
     }
     b.lengths = context.has_input(4) ? context.input(4).as<int32_t>() : nullptr;
+    for (int64_t n = 0; b.lengths != nullptr && n < e.batch; ++n) {
+      if (b.lengths[n] >= 0 && b.lengths[n] <= e.steps) continue;
+      kit::fail(CHIPDOCK_INVALID_ARGUMENT, op_, ": sequence_lens has ", b.lengths[n], " at ", n,
+                ", allowed are 0 to the ", e.steps, " steps of X");
+    }
     if (b.out[0] != nullptr) std::fill_n(b.out[0], context.output(0).size(), T(0));
     const auto* w = static_cast<const T*>(context.packed_input(1));
     const auto* r = static_cast<const T*>(context.packed_input(2));
@@ -265,7 +270,7 @@ class Recurrent final : public Kernel {
       }
     }
     const auto length = [&](int64_t n) {
-      return b.lengths == nullptr ? e.steps : std::clamp<int64_t>(b.lengths[n], 0, e.steps);
+      return b.lengths == nullptr ? e.steps : int64_t{b.lengths[n]};
     };
     for (int64_t t = 0; t < e.steps; ++t) {
       for (int64_t n = 0; n < e.batch; ++n) {

@@ -70,7 +70,7 @@ double real(double x, [[maybe_unused]] const Params& p) {
   }
   if constexpr (Op == Unary::kCelu) return x < 0 ? p.alpha * std::expm1(x / p.alpha) : x;
   if constexpr (Op == Unary::kMish) return x < -800 ? -0.0 : x * std::tanh(softplus(x));
-  if constexpr (Op == Unary::kThresholdedRelu) return x > p.alpha || x != x ? x : 0;
+  if constexpr (Op == Unary::kThresholdedRelu) return x > p.alpha ? x : 0;
   if constexpr (Op == Unary::kSwish) return x * sigmoid(p.alpha * x);
   return x;
 }
@@ -80,6 +80,11 @@ void real_loop(const void* x, void* y, int64_t n, const Params& params) {
   for (int64_t i = 0; i < n; ++i) {
     static_cast<double*>(y)[i] = real<Op>(static_cast<const double*>(x)[i], params);
   }
+}
+
+/// Apart from the other float functions, as it alone has a number, 0, for NaN.
+void thresholded_relu(const float* x, float* y, int64_t n, const UnaryParams<float>& params) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] > params.alpha ? x[i] : 0.0f;
 }
 
 template <size_t... Ops>
@@ -212,6 +217,7 @@ class UnaryKernel final : public Kernel {
     half_ = half_codec(type);
     if (half_ || is(type, kit::kFloat32)) {
       single_ = CHIPDOCK_CPU_DISPATCH(unary_f32)(op);
+      if (op == Unary::kThresholdedRelu) single_ = thresholded_relu;
     } else if (is(type, kit::kFloat64)) {
       loop_ = kRealLoops[static_cast<size_t>(op)];
     } else {

@@ -4,6 +4,7 @@
 Knows nothing of devices; it makes numpy arrays that fit what the model declares.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Feed", "make_feeds"]
 
 _SEED = 0
+_MOST_ELEMENTS = 2**40
 _SHAPE = re.compile(r"\d+([,x]\d+)*|scalar")
 
 Arrays = dict[str, NDArray[Any]]
@@ -55,7 +57,10 @@ def _bad(text: str) -> Failure:
 def _parse_shape(text: str, option: str) -> tuple[int, ...]:
     if not _SHAPE.fullmatch(text):
         raise _bad(f"{option} wants a shape such as 1,3,224,224 or scalar, got {text!r}")
-    return () if text == "scalar" else tuple(int(part) for part in re.split("[,x]", text))
+    shape = () if text == "scalar" else tuple(int(part) for part in re.split("[,x]", text))
+    if math.prod(shape) > _MOST_ELEMENTS:
+        raise _bad(f"{option} gives {text!r}, a shape of more than 2^40 elements")
+    return shape
 
 
 def _split(texts: Sequence[str], option: str, names: Sequence[str]) -> dict[str, str]:
