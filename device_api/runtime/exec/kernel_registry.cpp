@@ -73,6 +73,8 @@ uint32_t unknown_flags(const chipdock_kernel& kernel) {
 }
 
 KernelInstance::~KernelInstance() {
+  // Plans outlive the plugin when a process ends: there is nothing left to destroy then.
+  if (!device_->callable()) return;
   ErrorRecord error;  // nothing can be done about a failing destroy; the handle is gone either way
   device_->tables().kernel.destroy(handle_, &error);
 }
