@@ -121,7 +121,7 @@ KernelChoice KernelRegistry::choose(const chipdock_node& node) const {
     if (mismatch.empty())
       mismatch = dtype_mismatch(*kernel, false, node.output_count, node.outputs);
     if (!mismatch.empty()) {
-      choice.reason += name + ": " + mismatch + "\n";
+      choice.reason.append(name).append(": ").append(mismatch).append("\n");
       continue;
     }
     ErrorRecord error;
