@@ -4,3 +4,5 @@
 `conformance-run --device NAME:N` is the way in. The process that owns a run never loads a vendor
 library: cases run in worker processes. The suite knows no plugin's name.
 """
+
+__all__ = []

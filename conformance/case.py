@@ -22,8 +22,8 @@ from chipdock.conformance.ids import check_id
 
 __all__ = ["Case", "CheckError", "NotSupported", "Variant", "case", "fail"]
 
-TOLERANCES = ("none", "E", "U", "R", "C", "Q", "D", "M")
-TIERS = ("smoke", "pr", "nightly", "submit")
+_TOLERANCES = ("none", "E", "U", "R", "C", "Q", "D", "M")
+_TIERS = ("smoke", "pr", "nightly", "submit")
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -73,10 +73,10 @@ class Case:
         op: Operator, "Conv" or "com.microsoft::FastGelu"; "" for none.
         shape_class: Of level 2, "scalar", "empty", "odd", "broadcast", "strided", "large_k",
             "special", …; "" for none.
-        tolerance: One of TOLERANCES.
+        tolerance: One of none, E, U, R, C, Q, D, M.
         budget_ms: Time of the reference CPU plugin, rounded up; limits follow from it.
         revision: Goes up when the meaning of the case changes.
-        tier: The smallest tier that holds it.
+        tier: The smallest tier that holds it: smoke, pr, nightly or submit.
         mustpass: No waiver can cover it.
         was: Ids it had before.
     """
@@ -191,7 +191,8 @@ def case(
         marks = [
             pytest.param(variant, id=row.id, marks=pytest.mark.case(row)) for row, variant in rows
         ]
-        return pytest.mark.parametrize("variant", marks)(function)
+        marked: _Function = pytest.mark.parametrize("variant", marks)(function)
+        return marked
 
     return decorate
 
@@ -203,9 +204,9 @@ def _row(subject: str, variant: Variant, facts: dict[str, Any], needs: str) -> t
     made = Case(
         id=check_id(f"{subject}.{variant.dtype}.{variant.name}"), needs=both, **(named | own)
     )
-    if made.tolerance not in TOLERANCES or made.tier not in TIERS:
+    if made.tolerance not in _TOLERANCES or made.tier not in _TIERS:
         raise ValueError(
             f"{made.id}: tolerance '{made.tolerance}' and tier '{made.tier}' must be of "
-            f"{TOLERANCES} and {TIERS}"
+            f"{_TOLERANCES} and {_TIERS}"
         )
     return made, variant

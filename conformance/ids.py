@@ -20,7 +20,7 @@ BANDS = {
 
 _PART = r"[a-z0-9][a-z0-9_]*"
 _ID = re.compile(rf"(L[0-5]|P)\.{_PART}\.{_PART}\.{_PART}\.{_PART}")
-LONGEST = 160
+_LONGEST = 160
 
 
 def check_id(case_id: str) -> str:
@@ -29,10 +29,10 @@ def check_id(case_id: str) -> str:
     Raises:
         ValueError: It is not; the text says what is.
     """
-    if len(case_id) > LONGEST or not _ID.fullmatch(case_id):
+    if len(case_id) > _LONGEST or not _ID.fullmatch(case_id):
         raise ValueError(
             f"'{case_id}' is no case id: it is LEVEL.area.subject.dtype.variant of the characters "
-            f"a-z 0-9 _, at most {LONGEST} long, such as L2.op.matmul.bf16.k4096_ta"
+            f"a-z 0-9 _, at most {_LONGEST} long, such as L2.op.matmul.bf16.k4096_ta"
         )
     return case_id
 
