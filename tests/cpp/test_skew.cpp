@@ -2,8 +2,10 @@
 // Frozen plugin binaries of other times through today's loader: older and newer minors run, another
 // major is refused by name. The same binaries below the runtime: tests/abi/test_frozen.py.
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -23,8 +25,9 @@ using chipdock::runtime::PluginState;
 #if defined(__linux__) && defined(__x86_64__)
 
 std::string frozen(const std::string& name) {
-  const auto here = std::filesystem::path(__FILE__).parent_path();
-  return (here.parent_path() / "abi" / "frozen" / (name + ".so")).string();
+  const char* folder = std::getenv("CHIPDOCK_TEST_FROZEN");
+  if (folder == nullptr) throw std::runtime_error("CHIPDOCK_TEST_FROZEN is not set, run ctest");
+  return (std::filesystem::path(folder) / (name + ".so")).string();
 }
 
 /// Writes bytes to a device and reads them back through a plugin's tables, as the runtime does.
