@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
-import pytest
-
 from chipdock.conformance.ids import check_id
 
 __all__ = ["Case", "CheckError", "NotSupported", "Variant", "case", "fail"]
@@ -186,6 +184,8 @@ def case(
     if len(set(ids)) != len(ids):
         twice = sorted({case_id for case_id in ids if ids.count(case_id) > 1})
         raise ValueError(f"the id '{twice[0]}' is taken twice by {subject}")
+
+    import pytest  # noqa: PLC0415  slow, and the owner of a run reads `Case` without it
 
     def decorate(function: _Function) -> _Function:
         marks = [

@@ -23,7 +23,7 @@ from chipdock.cli._plugins import plugins
 from chipdock.cli._run import run
 from chipdock.cli.exit_codes import PRIORITY, ExitCode, for_error
 
-__all__ = ["cli", "describe"]
+__all__ = ["Group", "cli", "describe"]
 
 DEBUG_VARIABLE = "CHIPDOCK_DEBUG"
 
@@ -76,7 +76,7 @@ def _close_stdout() -> None:
         pass
 
 
-class _Group(click.Group):
+class Group(click.Group):
     """The top level. `main` never lets an exception out, whatever it was."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -89,7 +89,7 @@ class _Group(click.Group):
         """Find a command; an unknown one is answered with the closest that there is."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            known = list(self.commands)
+            known = self.list_commands(ctx)
             raise click.UsageError(f"no command {name!r}{did_you_mean(name, known)}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -153,7 +153,7 @@ _EPILOG = "\b\nExit codes, the first that holds:\n" + "\n".join(
 
 @click.group(
     "chipdock",
-    cls=_Group,
+    cls=Group,
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

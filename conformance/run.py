@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run from its options to its exit code: journal, workers, scheduler, the end line."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import shutil
+import signal
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from chipdock.cli.exit_codes import ExitCode, for_error
+from chipdock.conformance._attribute import tail
+from chipdock.conformance.health import Health
+from chipdock.conformance.journal import CaseRecord, Journal, RunRecord
+from chipdock.conformance.manifest import Manifest
+from chipdock.conformance.outcomes import Outcome, exit_code
+from chipdock.conformance.plan import batches
+from chipdock.conformance.pool import Death, Pool, Worker, WorkerConfig
+from chipdock.conformance.progress import Display
+from chipdock.conformance.recorder import slot_names
+from chipdock.conformance.schedule import Limits, Scheduler
+
+__all__ = ["NotStarted", "Options", "execute"]
+
+
+class NotStarted(Exception):  # noqa: N818  an outcome with an exit code
+    """The device cannot be used, so no case was run."""
+
+    def __init__(self, text: str, code: ExitCode) -> None:
+        """Keeps the text, "CODE: what …", and the exit code."""
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Options:
+    """How cases are run.
+
+    Attributes:
+        device: "acme:0".
+        plugin: Library or plugin.toml; "" finds it by name.
+        out: Folder of the results.
+        jobs: Workers at a time.
+        seed: Of the suite.
+        mask: "none", "required" or "seed:N".
+        timeout_scale: Of all limits.
+        repeat: How often each case is run.
+        until_fail: Repeat until something fails, at most `repeat` times if that is above 1.
+        reset_command: Brings an ill device back; "" for none.
+        memory: Most bytes of a worker; 0 for a share of what there is.
+        selection: What was asked for, for the journal.
+    """
+
+    device: str
+    out: Path
+    plugin: str = ""
+    jobs: int = 1
+    seed: int = 0
+    mask: str = "none"
+    timeout_scale: float = 1.0
+    repeat: int = 1
+    until_fail: bool = False
+    reset_command: str = ""
+    memory: int = 0
+    selection: Mapping[str, Any] = field(default_factory=dict)
+
+
+def execute(manifest: Manifest, ids: Sequence[str], options: Options) -> tuple[RunRecord, ExitCode]:
+    """Run cases and keep the journal.
+
+    Args:
+        manifest: Of the suite.
+        ids: In the order in which they are run; those that the journal in `options.out` has settled
+            are not run again.
+        options: How.
+
+    Returns:
+        The journal, complete in any case, and the exit code.
+
+    Raises:
+        NotStarted: The plugin cannot be loaded, or the device not opened.
+    """
+    return _Run(manifest, ids, options).execute()
+
+
+class _Run:
+    def __init__(self, manifest: Manifest, ids: Sequence[str], options: Options) -> None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        self._manifest = manifest
+        self._ids = list(ids)
+        self._options = options
+        self._journal = Journal(options.out)
+        self._scratch = Path(tempfile.mkdtemp(prefix="workers-", dir=options.out))
+        config = WorkerConfig(
+            device=options.device,
+            plugin=options.plugin,
+            suite=manifest.folder,
+            seed=options.seed,
+            scratch=self._scratch,
+            mask=options.mask,
+            slots=slot_names(),
+            memory=options.memory or _memory_share(options.jobs),
+        )
+        self._pool = Pool(config)
+        self._limits = Limits(options.timeout_scale)
+        self._passes: dict[str, list[CaseRecord]] = defaultdict(list)
+        self._health = Health(self._journal, options.reset_command)
+        self._start = time.monotonic()
+
+    def execute(self) -> tuple[RunRecord, ExitCode]:
+        before = signal.signal(signal.SIGTERM, _interrupt)
+        code = ExitCode.INTERRUPTED
+        try:
+            code = self._execute()
+        except KeyboardInterrupt:
+            self._pool.kill_all()
+            self._journal.event("interrupted", "")
+            for case_id in self._todo():
+                self._not_run(case_id, "the run was interrupted")
+        finally:
+            self._pool.kill_all()
+            signal.signal(signal.SIGTERM, before)
+            if self._journal.record.run:
+                self._finish(code)
+            self._journal.close()
+            if not [*self._scratch.glob("core*")]:
+                shutil.rmtree(self._scratch, ignore_errors=True)
+        return self._journal.record, code
+
+    def _execute(self) -> ExitCode:
+        worker = self._describe()
+        scheduler = Scheduler(
+            self._manifest, self._pool, self._journal, self._health,
+            jobs=self._options.jobs, limits=self._limits, settled=self._settle,
+        )  # fmt: skip
+        if worker is not None:
+            scheduler.adopt(worker)
+        with Display(len(self._ids)) as display:
+
+            def tick() -> None:
+                record = self._journal.record
+                display.update(len(record.cases), record.counts, scheduler.current)
+
+            for _ in self._rounds():
+                scheduler.run(batches(self._todo(), self._manifest), tick)
+        for case_id in self._ids:
+            if case_id not in self._journal.record.cases:
+                self._missing(case_id)
+        found = [self._journal.record.cases[case_id].outcome for case_id in self._ids]
+        return exit_code(found, quarantined=bool(self._health.quarantined))
+
+    # The device before the first case.
+
+    def _describe(self) -> Worker | None:
+        """Ask a worker what there is to be tested, and probe it; returns it if it still lives."""
+        from chipdock._core import STATUS_NAMES  # noqa: PLC0415  native, ours
+
+        self._pool.statuses = tuple(STATUS_NAMES)
+        worker = self._pool.start()
+        said = self._ask(worker, "describe")
+        if isinstance(said, Death):
+            how = said.signal or f"exit code {said.code}"
+            what = f"{said.overrun} took too long" if said.overrun else f"its process died of {how}"
+            text = tail(worker.files["stderr"], 0, 2000)
+            raise NotStarted(
+                f"UNAVAILABLE: {self._options.device} cannot be tested, {what}: {text}",
+                ExitCode.NOT_STARTED,
+            )
+        if said["type"] == "error":
+            code = for_error(said["code"])
+            raise NotStarted(said["text"], code if code == ExitCode.USAGE else ExitCode.NOT_STARTED)
+        self._write_run(said)
+        probed = self._ask(worker, "probe")
+        if not isinstance(probed, Death) and probed["type"] == "probed":
+            return worker
+        self._health.probes = False
+        why = probed.signal or "it died" if isinstance(probed, Death) else probed["text"]
+        self._journal.event("probe_failed", f"before any case, so later probes say nothing: {why}")
+        self._pool.kill_all()
+        return None
+
+    def _ask(self, worker: Worker, question: str) -> dict[str, Any] | Death:
+        worker.expect("start", self._limits.start())
+        worker.tell(cmd=question)
+        worker.expect(question, self._limits.start() + self._limits.device())
+        while True:
+            for _, message in self._pool.events(1.0):
+                if isinstance(message, Death) or message["type"] != "ready":
+                    return message
+
+    def _write_run(self, said: Mapping[str, Any]) -> None:
+        import json  # noqa: PLC0415
+
+        path = self._scratch / "capabilities.json"
+        path.write_text(json.dumps(said["capabilities"]), encoding="utf-8")
+        self._pool.capabilities = path
+        if self._journal.record.run:
+            self._journal.event("resumed", said["plugin"]["path"])
+            return
+        options = dataclasses.asdict(self._options)
+        self._journal.write(
+            {
+                "type": "run",
+                "schema": 1,
+                "suite_root": self._manifest.root,
+                "suite_version": version("chipdock"),
+                "device": said["device"],
+                "plugin": said["plugin"],
+                "device_info": said["device_info"],
+                "capabilities": said["capabilities"],
+                "seed": self._options.seed,
+                "options": options | {"out": str(self._options.out)},
+                "env": _environment(),
+                "mask": self._options.mask,
+                "selected": self._ids,
+                "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+        )
+
+    # Records.
+
+    def _rounds(self) -> Sequence[int]:
+        return range(self._options.repeat)
+
+    def _todo(self) -> list[str]:
+        cases = self._journal.record.cases
+        return [i for i in self._ids if i not in cases or cases[i].outcome is Outcome.NOT_RUN]
+
+    def _settle(self, record: CaseRecord) -> None:
+        self._journal.write(record.to_json())
+
+    def _not_run(self, case_id: str, reason: str) -> None:
+        facts = self._manifest.rows[case_id].case
+        self._settle(
+            CaseRecord(
+                case_id,
+                Outcome.NOT_RUN,
+                revision=facts.revision,
+                reason=reason,
+                duties=facts.duties,
+            )
+        )
+
+    def _missing(self, case_id: str) -> None:
+        self._settle(
+            CaseRecord(case_id, Outcome.MISSING, reason="no worker said what became of it")
+        )
+
+    def _finish(self, code: ExitCode) -> None:
+        self._journal.write(
+            {
+                "type": "end",
+                "counts": self._journal.record.counts,
+                "exit_code": int(code),
+                "seconds": round(time.monotonic() - self._start, 3),
+                "coverage": self._pool.coverage,
+            }
+        )
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _environment() -> dict[str, str]:
+    cpu = platform.processor()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        cpu = next((line.split(":", 1)[1].strip() for line in lines if "model name" in line), cpu)
+        release = platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    except OSError:
+        release = platform.system()
+    return {
+        "os": release,
+        "kernel": platform.release(),
+        "cpu": cpu,
+        "python": platform.python_version(),
+        "chipdock": version("chipdock"),
+    }
+
+
+def _memory_share(jobs: int) -> int:
+    """Three quarters of what this machine or container has, shared by the workers."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        text = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+        total = min(total, int(text)) if text.isdecimal() else total
+    except OSError:
+        pass
+    return total * 3 // 4 // jobs
