@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """TAP 14, a line a case; what did not pass carries its facts in a YAML block.
 
-UNSUPPORTED is SKIP, WAIVED is todo (TAP takes either case). A harness takes both for good, and so also a TODO that passes:
-therefore XPASS, NOT_RUN and MISSING, which fail the run, are "not ok" without a directive.
+UNSUPPORTED is SKIP and WAIVED is todo (TAP takes either case). A harness takes both for good, and
+so also a todo that passes: therefore XPASS, NOT_RUN and MISSING, which fail the run, are "not ok"
+without a directive.
 """
 
 from __future__ import annotations
