@@ -73,14 +73,12 @@ def in_words(record: Record) -> str:
     """
     outcome = str(record["outcome"])
     reason = (str(record.get("reason") or "").strip().splitlines() or [""])[0]
-    slot, status = last_call(record)
-    where = f"in {slot}, which had not returned" if status == "running" else f"after {slot}"
-    if outcome == "CRASH":
-        died = f"the process died of {record.get('signal') or 'an exit'}"
-        return ", ".join(part for part in (f"{died} {where}" if slot else died, reason) if part)
-    if outcome == "TIMEOUT":
+    if outcome in {"CRASH", "TIMEOUT"} and not reason:
+        slot, status = last_call(record)
+        where = f" in {slot}, which had not returned" if status == "running" else f" after {slot}"
         late = f"no end after {float(record.get('ms') or 0.0) / 1000.0:.1f} s"
-        return ", ".join(part for part in (f"{late}, {where}" if slot else late, reason) if part)
+        died = f"the process died of {record.get('signal') or 'an exit'}"
+        return (died if outcome == "CRASH" else late) + (where if slot else "")
     numbers = measured(record.get("evidence") or {})
     if reason and numbers:
         return f"{reason} ({numbers})"

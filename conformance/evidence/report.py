@@ -108,7 +108,7 @@ def _order_groups(cases: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for made in cases:
         if made["outcome"] == Outcome.ORDER_DEPENDENT:
             evidence = made.get("evidence", {})
-            prefix = evidence.get("prefix") or evidence.get("behind") or []
+            prefix = evidence.get("behind") or []
             groups.append(
                 {"id": made["id"], "prefix": [str(item) for item in prefix], "cause": made["cause"]}
             )

@@ -135,7 +135,7 @@ def of_kind(outcome, case_id):
     if outcome == "TIMEOUT":
         made |= {"ms": 2000.0, "calls": [["stream.sync", "running"]]}
     if outcome == "ORDER_DEPENDENT":
-        made["evidence"] = {"prefix": ["L2.op.abs.f32.odd", "L2.op.exp.f32.odd"]}
+        made["evidence"] = {"behind": ["L2.op.abs.f32.odd", "L2.op.exp.f32.odd"]}
     if outcome == "WAIVED":
         made["waiver"] = "W-2026-014"
     return made

@@ -77,7 +77,7 @@ def test_load_names_what_is_wrong(tmp_path):
     ("record", "words"),
     [
         (sample.crash("L2.a.b.f32.c"), "the process died of SIGSEGV in kernel.launch, which"),
-        (sample.of_kind("TIMEOUT", "L1.a.b.any.c"), "no end after 2.0 s, in stream.sync, wh"),
+        (sample.of_kind("TIMEOUT", "L1.a.b.any.c"), "no end after 2.0 s in stream.sync, wh"),
         (sample.wrong("L2.a.b.f32.c"), "ULP 9.25, limit 4, worst at index [3, 17], expected"),
         ({"id": "L1.a.b.any.c", "outcome": "NOT_RUN"}, "no reason was recorded for NOT_RUN"),
         ({"id": "L1.a.b.any.c", "outcome": "CRASH"}, "the process died of an exit"),
