@@ -122,7 +122,8 @@ chipdock_status end_capture(chipdock_stream* stream, chipdock_graph** out_graph,
     }
     try {
       auto work = capture->end(*stream);
-      deref(out_graph, "out_graph") = new chipdock_graph(stream->device(), std::move(work));
+      chipdock_graph*& out = deref(out_graph, "out_graph");  // Before anything could leak.
+      out = new chipdock_graph(stream->device(), std::move(work));
     } catch (const Poisoned& poisoned) {
       cause = poisoned.cause;
     }

@@ -18,8 +18,17 @@ const KernelDef& def_of(const chipdock_kernel* kernel) {
   return *static_cast<const KernelDef*>(kernel->state);
 }
 
+/// The modes only allow less exactness, which this plugin never takes; unknown ones may not. [BASE-7]
+void check_math_mode(int32_t mode) {
+  if (mode < CHIPDOCK_MATH_STRICT || mode > CHIPDOCK_MATH_BF16X3) {
+    kit::fail(CHIPDOCK_UNSUPPORTED, "math_mode ", mode, " is unknown");
+  }
+}
+
 chipdock_node read_node(const chipdock_node* given) {
-  return kit::read_struct(given, CHIPDOCK_CPU_FIRST(chipdock_node, outputs), "node");
+  const auto node = kit::read_struct(given, CHIPDOCK_CPU_FIRST(chipdock_node, outputs), "node");
+  check_math_mode(node.math_mode);
+  return node;
 }
 
 chipdock_status list(chipdock_device* device, const chipdock_kernel* const** out_kernels,
@@ -189,6 +198,7 @@ chipdock_status launch(chipdock_kernel_instance* instance, const chipdock_launch
     chipdock_launch_desc room;
     const chipdock_launch_desc& desc = read_launch_desc(given, room);
     deref(instance, "instance").check_counts(desc);
+    check_math_mode(desc.math_mode);
     if (desc.stream == nullptr) {
       launch_inline(*instance, desc);
       return;

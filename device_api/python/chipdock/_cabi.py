@@ -65,7 +65,8 @@ def include_dir() -> Path:
     raise FileNotFoundError(f"the C headers are not beside {here}; reinstall chipdock")
 
 
-def constants(folder: Path | None = None) -> dict[str, int]:
+@functools.cache
+def constants(folder: Path | None = None) -> Mapping[str, int]:
     """Returns the number macros of the headers by name, CHIPDOCK_ABI_MAJOR and the like.
 
     Args:
