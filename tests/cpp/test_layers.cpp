@@ -73,7 +73,7 @@ std::string read_file(const std::string& path) {
 TEST(spec_errors_say_what_is_there) {
   CHECK_HAS(spec_failure("valdate"),
             "unknown layer 'valdate' (did you mean 'validate'?); layers are "
-            "validate, trace, fault, latency, mask, none");
+            "validate, trace, record, fault, latency, mask, none");
   CHECK_HAS(spec_failure("fault=memory.aloc:3"), "(did you mean 'memory.alloc'?)");
   CHECK_HAS(spec_failure("fault=memory.alloc"), "is not SLOT:N or SLOT:N:CODE");
   CHECK_HAS(spec_failure("fault=memory.alloc:0"), "has '0' where a whole number");

@@ -107,6 +107,16 @@ void register_plugin(py::module_& module) {
       "shutdown_all", [] { NoGilScope::close(&runtime::shutdown_all_plugins); },
       docs::shutdown_all);
   module.def("set_log_level", &runtime::set_log_level, py::arg("level"), docs::set_log_level);
+  module.def(
+      "slot_names",
+      [] {
+        py::tuple names(runtime::kSlotCount);
+        for (size_t i = 0; i < runtime::kSlotCount; ++i) {
+          names[i] = runtime::slot_info(static_cast<runtime::SlotId>(i)).name;
+        }
+        return names;
+      },
+      docs::slot_names);
   module.attr("ABI_VERSION") = py::make_tuple(CHIPDOCK_ABI_MAJOR, CHIPDOCK_ABI_MINOR);
   module.def(
       "all_ops",

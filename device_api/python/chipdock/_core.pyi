@@ -142,6 +142,13 @@ def all_ops() -> list[tuple[str, str, int, int]]:
         Domain, operator, oldest and newest since version; newest 0 means every later one too.
     """
 
+def slot_names() -> tuple[str, ...]:
+    """List the slots of the ABI, "memory.copy", in the order in which the layer record numbers them.
+
+    Returns:
+        One name for each number from 0.
+    """
+
 @final
 class Device:
     """An open device. Opened by `chipdock.device`, or by `Device.open` for a plugin at hand."""

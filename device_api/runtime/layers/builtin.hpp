@@ -18,6 +18,7 @@ uint64_t parse_number(const std::string& text, const std::string& item);
 std::unique_ptr<Layer> make_fault(const std::string& value,
                                   const PluginInfo& plugin);  // NULL: no slot.
 std::unique_ptr<Layer> make_latency(const std::string& value);
+std::unique_ptr<Layer> make_record(const std::string& file);
 std::unique_ptr<Layer> make_trace(const std::string& file, const PluginInfo& plugin);
 /// `inner` is what the plugin has left under the mask.
 std::unique_ptr<Layer> make_validate(const Tables& inner, const PluginInfo& plugin);

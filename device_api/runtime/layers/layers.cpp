@@ -12,8 +12,8 @@ namespace chipdock::runtime {
 namespace {
 
 const std::vector<std::string>& layer_names() {
-  static const auto& names =
-      *new std::vector<std::string>{"validate", "trace", "fault", "latency", "mask", "none"};
+  static const auto& names = *new std::vector<std::string>{"validate", "trace", "record", "fault",
+                                                           "latency",  "mask",  "none"};
   return names;
 }
 
@@ -50,13 +50,15 @@ void check_item(const Item& item, std::set<std::string>& seen) {
           did_you_mean(item.name, layer_names()), "; layers are ", all);
   }
   const bool has_equals = item.text.size() > item.name.size();
-  const bool wants_value = item.name == "fault" || item.name == "latency" || item.name == "mask";
+  const bool wants_value = item.name == "fault" || item.name == "latency" || item.name == "mask" ||
+                           item.name == "record";
   if (has_equals ? item.value.empty() || item.name == "validate" || item.name == "none"
                  : wants_value) {
     raise(CHIPDOCK_INVALID_ARGUMENT, "layer spec item '", item.text, "' ",
-          wants_value || item.name == "trace" ? "lacks its value, as in fault=memory.alloc:3, "
-                                                "latency=5us, mask=required or trace=FILE"
-                                              : "takes no value");
+          wants_value || item.name == "trace"
+              ? "lacks its value, as in fault=memory.alloc:3, "
+                "latency=5us, mask=required, record=FILE or trace=FILE"
+              : "takes no value");
   }
   const bool repeatable = item.name == "fault" || item.name == "latency";
   if (!seen.insert(item.name).second && !repeatable) {
@@ -118,6 +120,9 @@ std::unique_ptr<LayerStack> apply_layers(Tables& tables, const std::string& give
     if (item.name == "mask") apply_mask(masked, item.value);
   }
   std::vector<std::unique_ptr<Layer>> layers;
+  for (const Item& item : items) {
+    if (item.name == "record") layers.push_back(make_record(item.value));
+  }
   for (const Item& item : items) {
     std::unique_ptr<Layer> layer;
     if (item.name == "validate") layer = make_validate(masked, plugin);

@@ -2,13 +2,15 @@
 // The layer spec and what it builds. Grammar: item[,item…]; an item is
 //   validate                      checks both sides of every call against the headers' duties
 //   trace[=FILE]                  records calls; FILE gets Chrome trace JSON at shutdown or exit
+//   record=FILE                   last calls and counts of statuses, in a file that survives a kill
 //   fault=SLOT:N[:CODE]           fails call N of SLOT ("memory.alloc", "*", "host.allocate")
 //   latency=[SLOT:]TIME           delays calls of SLOT, or of all slots, by TIME ("50us", "2ms")
 //   mask=required                 leaves only the required slots
 //   mask=seed:N                   takes a set of optional slots away that depends on N alone
 //   mask=SLOT[+SLOT…]             takes these away ("memory.fill+stream.*")
 //   none                          alone: no layer
-// fault and latency may stand several times. The first item is outermost; mask is always innermost.
+// fault and latency may stand several times. The first item is outermost, but record is always
+// outside of all others, so it sees what the host sees, and mask is innermost.
 #ifndef CHIPDOCK_RUNTIME_LAYERS_LAYERS_HPP_
 #define CHIPDOCK_RUNTIME_LAYERS_LAYERS_HPP_
 
