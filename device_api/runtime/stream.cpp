@@ -15,6 +15,31 @@ namespace {
 
 std::atomic<uint64_t> g_last_stream_id{0};
 
+/// Says, for as long as it lives, that this thread runs a host function of a stream. By number: a
+/// stream may go while a graph still holds its functions.
+class RunningFunction {
+ public:
+  explicit RunningFunction(uint64_t stream) : stream_(stream), outer_(innermost()) {
+    innermost() = this;
+  }
+  ~RunningFunction() { innermost() = outer_; }
+  RunningFunction(const RunningFunction&) = delete;
+  RunningFunction& operator=(const RunningFunction&) = delete;
+  static bool of(uint64_t stream) {
+    const RunningFunction* at = innermost();
+    while (at != nullptr && at->stream_ != stream) at = at->outer_;
+    return at != nullptr;
+  }
+
+ private:
+  static const RunningFunction*& innermost() {
+    static thread_local const RunningFunction* value = nullptr;
+    return value;
+  }
+  uint64_t stream_;
+  const RunningFunction* outer_;
+};
+
 bool native_streams(const Device& device) {
   return device.tables().stream.create != nullptr && device.tables().event.create != nullptr;
 }
@@ -154,6 +179,7 @@ void Stream::raise_if_failed(const char* what) const {
 
 void Stream::sync(int64_t timeout_ns) {
   device_->check_alive();
+  refuse_inside_function("sync");
   refuse_captured("sync");
   if (queue_) {
     queue_->sync(timeout_ns);
@@ -201,8 +227,19 @@ bool Stream::query() {
 }
 
 void Stream::host_function(std::function<void(chipdock_status)> function) {
-  HostFunctionOperation operation(std::move(function));
+  HostFunctionOperation operation(
+      [stream = id_, function = std::move(function)](chipdock_status state) {
+        const RunningFunction running(stream);
+        function(state);
+      });
   submit(operation);
+}
+
+void Stream::refuse_inside_function(const char* what) const {
+  if (!RunningFunction::of(id_)) return;
+  raise(CHIPDOCK_FAILED_PRECONDITION, what, " of ", label_,
+        " inside a function that runs on this stream would wait for itself; call it from another ",
+        "thread, or when the function has returned [STR-7]");
 }
 
 void Stream::value(int32_t operation, const Place& where, uint64_t value) {

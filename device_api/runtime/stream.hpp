@@ -94,7 +94,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void sync(int64_t timeout_ns = -1);  ///< Throws TIMEOUT or the first cause.
   bool query();                        ///< Whether all work has ended. Throws the first cause.
   void wait(Event& event);             ///< On the host if the two share no plugin.
-  /// Runs `function` once in stream order, with the stream's state.
+  /// Runs `function` once in stream order, with the stream's state. A sync of this stream inside of
+  /// it would wait for itself and throws FAILED_PRECONDITION. [STR-7]
   void host_function(std::function<void(chipdock_status)> function);
   /// Writes or waits for a 64-bit value, CHIPDOCK_VALUE_*. Throws UNSUPPORTED if neither plugin nor
   /// host can.
@@ -109,6 +110,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Capture and replay. Between begin and end, work queued on this stream is recorded and not run.
   void begin_capture();
   std::shared_ptr<Graph> end_capture();  ///< Throws what doomed the capture; it is over then too.
+  /// Throws FAILED_PRECONDITION on a thread that runs a host function of this stream.
+  void refuse_inside_function(const char* what) const;
   bool capturing() const { return captured_.load(std::memory_order_acquire); }
 
  private:

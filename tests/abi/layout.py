@@ -30,6 +30,14 @@ STABLE_HEADERS = (
     "base.h", "plugin.h", "device.h", "memory.h", "stream.h", "event.h", "kernel.h",
 )  # fmt: skip
 UNSTABLE_HEADERS = ("graph.h", "compile.h", "ccl.h", "profiler.h")
+# The embedders' interface has a version and so a golden of its own.
+HOST_HEADERS = (
+    "host_base.h", "host_device.h", "host_tensor.h", "host_stream.h", "host_graph.h", "host_plan.h",
+)  # fmt: skip
+SETS = {
+    "ABI": (STABLE_HEADERS + UNSTABLE_HEADERS, "chipdock.h"),
+    "HOST": (HOST_HEADERS, "host.h"),
+}
 
 
 def constant_names(text: str) -> list[str]:
@@ -41,10 +49,11 @@ def constant_names(text: str) -> list[str]:
     return names + re.findall(r"^#define (CHIPDOCK_\w+) +\d+ *$", code, re.MULTILINE)
 
 
-def program(include: Path) -> str:
-    """Returns a C program that prints the layout as JSON."""
+def program(include: Path, of: str) -> str:
+    """Returns a C program that prints the layout of a set of headers as JSON."""
     prints, values = [], []
-    for name in STABLE_HEADERS + UNSTABLE_HEADERS:
+    headers, umbrella = SETS[of]
+    for name in headers:
         header = c_headers.parse(name, (include / "chipdock" / name).read_text(encoding="utf-8"))
         for struct in header.structs:
             # Function pointers among the fields count as well; order is that of the text.
@@ -61,7 +70,7 @@ def program(include: Path) -> str:
     return f"""
 #define CHIPDOCK_UNSTABLE 1
 #include <stdio.h>
-#include "chipdock/chipdock.h"
+#include "chipdock/{umbrella}"
 #define BEGIN(name, type, header) \\
   printf("%s\\"%s\\": {{\\"header\\": \\"%s\\", \\"size\\": %d, \\"fields\\": {{", \\
          first ? "" : ",", name, header, (int)sizeof(type)); inner = 1; first = 0;
@@ -80,15 +89,23 @@ int main(void) {{
 """
 
 
-def take(cc: str, include: Path = INCLUDE, flags: tuple[str, ...] = ()) -> Layout:
+def take(
+    cc: str, include: Path = INCLUDE, flags: tuple[str, ...] = (), of: str = "ABI"
+) -> Layout:
     """Compiles and runs the program; returns {"structs": {...}, "constants": {...}}.
+
+    Args:
+        cc: The compiler.
+        include: Holds `chipdock/`.
+        flags: More flags for the compiler.
+        of: Which of SETS.
 
     Raises:
         subprocess.CalledProcessError: The compiler or the program failed.
     """
     with tempfile.TemporaryDirectory() as folder:
         source, binary = Path(folder) / "layout.c", Path(folder) / "layout"
-        source.write_text(program(include), encoding="utf-8")
+        source.write_text(program(include, of), encoding="utf-8")
         command = [cc, "-std=c99", *flags, f"-I{include}", str(source), "-o", str(binary)]
         subprocess.run(command, check=True)
         text = subprocess.run([binary], check=True, capture_output=True, text=True).stdout
@@ -102,9 +119,9 @@ def version(layout: Layout, name: str = "ABI") -> str:
     return f"{constants[f'CHIPDOCK_{name}_MAJOR']}.{constants[f'CHIPDOCK_{name}_MINOR']}"
 
 
-def golden_path(layout: Layout) -> Path:
-    """Returns where the golden of this layout's ABI version lies."""
-    return GOLDENS / f"abi-{version(layout)}.json"
+def golden_path(layout: Layout, of: str = "ABI") -> Path:
+    """Returns where the golden of this layout's version lies."""
+    return GOLDENS / f"{of.lower()}-{version(layout, of)}.json"
 
 
 def differences(old: Layout, new: Layout) -> list[str]:
@@ -150,14 +167,17 @@ def main() -> int:
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
-    layout = take(arguments.cc)
-    path = golden_path(layout)
-    if arguments.write:
-        path.write_text(dump(layout), encoding="utf-8")
-        return 0
-    old = json.loads(path.read_text(encoding="utf-8"))
-    sys.stdout.write("".join(f"{line}\n" for line in differences(old, layout)))
-    return int(old != layout)
+    changed = False
+    for of in SETS:
+        layout = take(arguments.cc, of=of)
+        path = golden_path(layout, of)
+        if arguments.write:
+            path.write_text(dump(layout), encoding="utf-8")
+            continue
+        old = json.loads(path.read_text(encoding="utf-8"))
+        sys.stdout.write("".join(f"{line}\n" for line in differences(old, layout)))
+        changed = changed or old != layout
+    return int(changed)
 
 
 if __name__ == "__main__":

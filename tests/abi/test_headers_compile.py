@@ -39,6 +39,10 @@ def test_umbrella_includes_every_table():
     text = (layout.INCLUDE / "chipdock" / "chipdock.h").read_text(encoding="utf-8")
     for name in layout.STABLE_HEADERS + layout.UNSTABLE_HEADERS:
         assert f'#include "chipdock/{name}"' in text
+    assert '"chipdock/host' not in text, "plugins include chipdock.h"
+    text = (layout.INCLUDE / "chipdock" / "host.h").read_text(encoding="utf-8")
+    for name in layout.HOST_HEADERS:
+        assert f'#include "chipdock/{name}"' in text
 
 
 def test_unstable_tables_are_hidden(cc):

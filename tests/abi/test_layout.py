@@ -47,6 +47,15 @@ def test_structs_have_no_padding_inside(golden):
             at = offset + size
 
 
+@pytest.mark.slow
+def test_host_layout_equals_its_golden(cc):
+    current = layout.take(cc, of="HOST")
+    path = layout.golden_path(current, "HOST")
+    assert current == json.loads(path.read_text(encoding="utf-8"))
+    test_structs_have_no_padding_at_the_end(current)
+    test_structs_have_no_padding_inside(current)
+
+
 def test_fixed_sizes():
     """Values that other projects fixed: DLPack's dtype, and our error record."""
     structs = json.loads((layout.GOLDENS / "abi-1.0.json").read_text(encoding="utf-8"))["structs"]

@@ -22,6 +22,11 @@ _SLOT = re.compile(
     r"(?P<result>[\w ]+\*?)\(CHIPDOCK_CALL\*\s*(?P<name>\w+)\)\((?P<params>[^;]*?)\);",
     re.DOTALL,
 )
+_FUNCTION = re.compile(
+    r"(?:/\*\*(?P<doc>(?:(?!\*/).)*?)\*/\s*)?CHIPDOCK_HOST_API (?P<result>[\w ]+?\*?) CHIPDOCK_CALL\s+"
+    r"(?P<name>\w+)\((?P<params>[^;]*?)\);",
+    re.DOTALL,
+)
 _DUTY = re.compile(r"^ \*   (?P<id>[A-Z]+-\d+) +(?P<text>\S.*(?:\n \* {6,}\S.*)*)", re.MULTILINE)
 _REFERENCE = re.compile(r"\b[A-Z]{3,4}-\d+\b")
 _RANGE = re.compile(r"\[([A-Z]+)-(\d+)\] to \[\1-(\d+)\]")
@@ -67,6 +72,7 @@ class Header:
     text: str
     duties: list[tuple[str, str]]
     structs: list[Struct]
+    functions: list[Slot] = field(default_factory=list)  # of the library, host*.h
 
     @property
     def opening(self) -> str:
@@ -116,7 +122,8 @@ def _declarator(text: str) -> tuple[str, str]:
 
 def _slot(match: re.Match[str]) -> Slot:
     doc = tuple(re.sub(r"^\s*\* ?", "", line) for line in (match["doc"] or "").splitlines())
-    parts = [part for part in strip_comments(match["params"]).split(",") if part.strip()]
+    listed = strip_comments(match["params"]).split(",")
+    parts = [part for part in listed if part.strip() not in {"", "void"}]
     parameters = tuple(Parameter(*_declarator(part)) for part in parts)
     return Slot(match["name"], match["result"].strip(), parameters, doc)
 
@@ -136,7 +143,7 @@ def parse(name: str, text: str) -> Header:
         (m["id"], " ".join(re.sub(r"\n \* +", " ", m["text"]).split()))
         for m in _DUTY.finditer(opening.group(0) if opening else "")
     ]
-    return Header(name, text, duties, structs)
+    return Header(name, text, duties, structs, [_slot(m) for m in _FUNCTION.finditer(text)])
 
 
 def load_all(folder: Path = INCLUDE) -> list[Header]:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 
 from c_headers import (
+    INCLUDE,
     ROOT,
     Header,
     Slot,
@@ -32,7 +33,8 @@ UNSTABLE = ("graph", "compile", "ccl", "profiler")
 PREFIXES = {
     "base.h": "BASE", "plugin.h": "PLG", "device.h": "DEV", "memory.h": "MEM", "stream.h": "STR",
     "event.h": "EVT", "kernel.h": "KRN", "graph.h": "GRA", "compile.h": "CMP", "ccl.h": "CCL",
-    "profiler.h": "PRF",
+    "profiler.h": "PRF", "host_base.h": "HST", "host_device.h": "HDV", "host_tensor.h": "HTN",
+    "host_stream.h": "HSM", "host_graph.h": "HGR", "host_plan.h": "HPL",
 }  # fmt: skip
 # Value types whose layout never grows: they stand inside structs that do.
 FIXED_STRUCTS = {"chipdock_dtype"}
@@ -41,9 +43,7 @@ WORDS = {
     "uint16_t", "uint32_t", "uint64_t",
 }  # fmt: skip
 SLOTS = ROOT / "device_api" / "runtime" / "slots.inc"
-UMBRELLAS = {"chipdock.h"}
-# host.h is the embedder's C interface, not a table: it is held to the common rules only.
-EMBEDDER = {"host.h"}
+UMBRELLAS = {"chipdock.h", "host.h"}
 
 
 def bad_words(ctype: str) -> list[str]:
@@ -106,6 +106,23 @@ def check_table_slot(table: Struct, slot: Slot) -> Iterator[str]:
         yield "an optional slot says behind a colon what NULL means"
 
 
+def check_function(function: Slot, version: str) -> Iterator[str]:
+    """Yields where a function of the library differs from what every one looks like."""
+    if not function.name.startswith("chipdock_host_"):
+        yield "lacks the prefix chipdock_host_"
+    gone = function.name.endswith(("_destroy", "_close"))
+    if gone and function.result != "void":
+        yield f"returns {function.result}; what ends a handle cannot fail"
+    if function.result == "chipdock_status":
+        last = function.parameters[-1].type if function.parameters else ""
+        if last != "chipdock_error*":
+            yield "the last parameter is not chipdock_error* error"
+    since = re.match(r"host (\d+)\.(\d+)\.$", _label_text(function.doc, "Since"))
+    known = tuple(int(part) for part in version.split("."))
+    if since is None or tuple(int(part) for part in since.groups()) > known:
+        yield f"Since is {_label_text(function.doc, 'Since')!r}, expected 'host x.y.', {version} at most"
+
+
 def check_struct(struct: Struct) -> Iterator[str]:
     """Yields where a struct could not grow or crosses with a type of unsure size."""
     if struct.name not in FIXED_STRUCTS:
@@ -153,8 +170,11 @@ def check_header(header: Header) -> Iterator[str]:
     if header.name not in UMBRELLAS and comment_share(header.text) < 0.5:
         yield f"{comment_share(header.text):.0%} of the lines carry comment, at least 50% should"
     yield from check_names(header)
-    if header.name in EMBEDDER:
-        return
+    for function in header.functions:
+        for finding in (*check_slot(function), *check_function(function, host_version())):
+            yield f"{function.name}: {finding}"
+    if header.functions and not header.name.startswith("host"):
+        yield "declares functions of the library; those stand in host*.h"
     for struct in header.structs:
         for finding in check_struct(struct):
             yield f"{struct.name}: {finding}"
@@ -167,6 +187,13 @@ def check_header(header: Header) -> Iterator[str]:
                 for finding in check_table_slot(struct, slot):
                     yield f"{struct.name}.{slot.name}: {finding}"
     yield from check_table(header)
+
+
+def host_version() -> str:
+    """Returns "major.minor" of the embedding interface, "0.0" if it states none."""
+    text = (INCLUDE / "host_base.h").read_text(encoding="utf-8")
+    parts = [re.search(rf"#define CHIPDOCK_HOST_{part} (\d+)", text) for part in ("MAJOR", "MINOR")]
+    return ".".join(match.group(1) if match else "0" for match in parts)
 
 
 def check_table(header: Header) -> Iterator[str]:

@@ -31,6 +31,8 @@ ALLOWED["ccl"] = ALLOWED["device_api/python"] | {"ccl"}
 ALLOWED["conformance"] = ALLOWED["ccl"] | {"conformance"}
 ALLOWED["templates"] = ALLOWED["conformance"] | {"templates"}
 ALLOWED["tests"] = ALLOWED["templates"] | {"tests", "plugins"}
+# What is built as a plugin and so may not see the embedders' interface.
+PLUGIN_CODE = ("plugins/", "templates/", "tests/fakes/", "tests/mutants/")
 # Include paths of an area beside its own folder.
 AREA_ROOTS = {
     "device_api/python": ("device_api/runtime",),
@@ -109,7 +111,9 @@ def check_includes(root: Path, path: str, text: str) -> Iterator[str]:
     own = area(path)
     if own is None:
         return
-    for target in re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.MULTILINE):
+    for target in re.findall(r'^\s*#\s*include\s+["<]([^">]+)[">]', text, re.MULTILINE):
+        if path.startswith(PLUGIN_CODE) and re.match(r"chipdock/host\w*\.h", target):
+            yield f"includes {target}: a plugin sees the C ABI, not the host"
         found = included_area(root, path, target)
         other = area(found) if found else None
         if other is not None and other not in ALLOWED[own]:

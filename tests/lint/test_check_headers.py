@@ -26,6 +26,13 @@ def test_every_table_is_seen_with_all_its_slots():
     assert len(tables) == 9
 
 
+def test_every_function_of_the_library_is_seen():
+    for header in HEADERS:
+        marks = header.text.count("CHIPDOCK_HOST_API ") - header.text.count("#define CHIPDOCK_HOST_API ")
+        assert len(header.functions) == marks, header.name
+    assert sum(len(header.functions) for header in HEADERS) > 30
+
+
 def test_seven_slots_are_required():
     required = [
         (struct.name, slot.name)
@@ -82,6 +89,13 @@ BREAKS = [
     ("event.h", "enum {", "enum chipdock_event_flags {", "unnamed"),
     ("event.h", "/* SPDX", "/* Spdx", "SPDX"),
     ("event.h", "#ifndef CHIPDOCK_EVENT_H_", "#ifndef CHIPDOCK_EVENTS_H_", "include guard"),
+    ("host_stream.h", " * Threading: any thread. [HSM-4]\n", "", "labels are"),
+    ("host_stream.h", " * Since:     host 0.1.", " * Since:     host 9.0.", "expected 'host x.y.'"),
+    ("host_stream.h", "int64_t timeout_ns, chipdock_error* error", "int64_t timeout_ns",
+     "documents parameters"),
+    ("host_stream.h", "void CHIPDOCK_CALL chipdock_host_event_destroy",
+     "int32_t CHIPDOCK_CALL chipdock_host_event_destroy", "cannot fail"),
+    ("host_stream.h", "chipdock_host_stream_sync(", "chipdock_stream_sync(", "lacks the prefix"),
     ("event.h", "query)(chipdock_event* event, chipdock_error* error)",
      "query)(chipdock_event* event, ...)", "varargs"),
     ("event.h", "query)(chipdock_event* event, chipdock_error* error)",

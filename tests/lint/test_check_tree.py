@@ -34,6 +34,9 @@ BREAKS = {
          "device_api/runtime/x.hpp": LICENCE},
         "of device_api/runtime",
     ),
+    "plugin includes the embedders' interface": (
+        {"plugins/acme/a.cpp": LICENCE + '#include "chipdock/host_plan.h"\n'}, "not the host",
+    ),
     "plugin includes another plugin": (
         {"plugins/acme/a.cpp": LICENCE + '#include "../cpu/x.hpp"\n', "plugins/cpu/x.hpp": LICENCE},
         "of another plugin",

@@ -63,6 +63,7 @@ std::vector<TensorRef> Plan::run(const std::vector<TensorRef>& given, const RunO
     raise(CHIPDOCK_INVALID_ARGUMENT, "the model is on ", device_->name(), ", the stream is one of ",
           options.stream->device()->name(), "; make it with Stream(model.device)");
   }
+  if (options.stream != nullptr) options.stream->refuse_inside_function("run");
   if (options.stream != nullptr && options.stream->capturing()) {
     raise(CHIPDOCK_FAILED_PRECONDITION, options.stream->label(),
           " is being captured, and a run waits for its ", "stream; end the capture first");
