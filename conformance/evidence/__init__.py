@@ -4,4 +4,4 @@
 Everything is made from one document, report.json (report.py); only that module reads the journal.
 """
 
-__all__: list[str] = []
+__all__ = []

@@ -15,7 +15,7 @@ from chipdock.conformance.outcomes import FAILED
 
 __all__ = ["group", "in_words", "last_call", "measured"]
 
-Record = Mapping[str, Any]
+_Record = Mapping[str, Any]
 
 _RUNNING = frozenset({"", "RUNNING", "NONE", "-2147483648"})
 _UNITS = {"ulp": "ULP", "rel_l2": "relative L2 error", "abs": "absolute error"}
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]+|[-+]?(?<![A-Za-z_])\d+(?:\.\d+)?(?:e[-+]?\
 _DTYPE = re.compile(r"\b(?:b?f(?:loat)?\d+\w*|[iu](?:nt)?\d+|bool|c\d+)\b")
 
 
-def last_call(record: Record) -> tuple[str, str]:
+def last_call(record: _Record) -> tuple[str, str]:
     """Return entry point and status of the last call seen, ("", "") if none was.
 
     The status of a call that had not returned is "running".
@@ -43,7 +43,7 @@ def _number(value: Any) -> str:
     return f"{value:.9g}"
 
 
-def measured(evidence: Record) -> str:
+def measured(evidence: _Record) -> str:
     """Return metric, value, limit, index, expected and got as a sentence, "" if there is no value.
 
     Args:
@@ -65,7 +65,7 @@ def measured(evidence: Record) -> str:
     return ", ".join(parts)
 
 
-def in_words(record: Record) -> str:
+def in_words(record: _Record) -> str:
     """Return the cause of an outcome in one line.
 
     Args:
@@ -85,7 +85,7 @@ def in_words(record: Record) -> str:
     return reason or numbers or f"no reason was recorded for {outcome}"
 
 
-def _signature(record: Record) -> tuple[str, ...]:
+def _signature(record: _Record) -> tuple[str, ...]:
     outcome = str(record["outcome"])
     slot, status = last_call(record)
     if outcome in {"CRASH", "TIMEOUT"}:
@@ -97,7 +97,7 @@ def _signature(record: Record) -> tuple[str, ...]:
     return outcome, metric, subject, _NUMBER.sub("#", _DTYPE.sub("DTYPE", reason))
 
 
-def group(records: Iterable[Record]) -> list[dict[str, Any]]:
+def group(records: Iterable[_Record]) -> list[dict[str, Any]]:
     """Return failures that look alike as groups, the largest first.
 
     Two failures are alike if outcome and reason agree but for numbers, dtypes and the id; a crash
@@ -109,7 +109,7 @@ def group(records: Iterable[Record]) -> list[dict[str, Any]]:
     Returns:
         Of each group: outcome, cause (of its first case), entry_point, ids, dtypes, all plain data.
     """
-    found: dict[tuple[str, ...], list[Record]] = {}
+    found: dict[tuple[str, ...], list[_Record]] = {}
     for record in records:
         if record["outcome"] in FAILED:
             found.setdefault(_signature(record), []).append(record)
