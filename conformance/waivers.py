@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,7 +58,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What waivers are matched with: the chip's name and the driver's version, as info says."""
+    """What waivers are matched with, as the device's info says.
+
+    Attributes:
+        chip: The product.
+        driver: What the driver calls itself; the first version in it counts.
+    """
 
     chip: str
     driver: str
@@ -204,6 +210,15 @@ def lint(
     return problems
 
 
+def _version(text: str) -> Version | None:
+    """Return the version in what a driver calls itself, "Acme Driver 2.4.1 (release)"."""
+    try:
+        return Version(text)
+    except InvalidVersion:
+        found = re.search(r"\d+(?:\.\d+)+", text)
+        return Version(found[0]) if found else None
+
+
 def _active(
     waivers: Sequence[Waiver], device: Device, today: datetime.date
 ) -> tuple[list[Waiver], list[Problem]]:
@@ -211,11 +226,8 @@ def _active(
     for waiver in waivers:
         if waiver.chip != device.chip or waiver.expires < today:
             continue  # Another chip's is no concern of this run; an expired one is lint's.
-        try:
-            in_range = waiver.driver.contains(Version(device.driver), prereleases=True)
-        except InvalidVersion:
-            in_range = False
-        if in_range:
+        version = _version(device.driver)
+        if version is not None and waiver.driver.contains(version, prereleases=True):
             active.append(waiver)
         else:
             problems.append(

@@ -145,13 +145,13 @@ def _environment() -> jinja2.Environment:
 def _identity(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     run = document["run"]
     plugin, info, env = (run.get(name) or {} for name in ("plugin", "device_info", "env"))
-    chip = " ".join(str(info[key]) for key in ("vendor", "name") if info.get(key))
+    chip = ", ".join(str(info[key]) for key in ("product", "architecture") if info.get(key))
     rows = [
         ("device", run["device"]),
         ("chip", chip),
-        ("driver", info.get("driver") or info.get("driver_version")),
-        ("firmware", info.get("firmware") or info.get("firmware_version")),
-        ("serial", info.get("serial")),
+        ("driver", info.get("driver")),
+        ("device uuid", info.get("uuid")),
+        ("PCI address", info.get("pci_address")),
         ("plugin", " ".join(str(plugin[key]) for key in ("name", "version") if plugin.get(key))),
         ("plugin ABI", plugin.get("abi")),
         ("plugin file", plugin.get("path")),
@@ -160,7 +160,7 @@ def _identity(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("suite root", run.get("suite_root")),
         ("seed", run["seed"]),
         ("mask", run.get("mask", "none")),
-        ("command", run.get("command") or (run.get("options") or {}).get("command")),
+        ("command", run.get("command")),
         ("started", run.get("started")),
         ("machine", ", ".join(f"{key} {value}" for key, value in env.items() if value)),
     ]

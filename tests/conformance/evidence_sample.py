@@ -26,7 +26,8 @@ RUN = {
         "abi": "1.0",
         "path": "/opt/demo/libchipdock_demo.so",
     },
-    "device_info": {"name": "Demo X1", "vendor": "Demo Ltd", "driver": "2.4.1", "serial": "0042"},
+    "device_info": {"product": "Demo X1", "architecture": "x1", "driver": "Demo 2.4.1",
+                    "uuid": "0042"},
     "capabilities": {
         "slots": ["device.count", "device.info", "device.open", "device.close", "memory.alloc",
                   "memory.free", "memory.copy", "memory.fill", "stream.create", "kernel.launch"],

@@ -216,7 +216,8 @@ def test_a_tolerance_waiver_covers_its_metric_up_to_its_limit(evidence, covered)
 def test_a_waiver_holds_only_for_its_chip_driver_and_time():
     other = applied(GOOD, Outcome.FAIL, device=Device("demo-x2", "2.4.1"))
     assert (other.outcomes, other.problems) == ({}, [])
-    for driver in ("2.6", "2.2.9", "", "unknown"):
+    assert applied(GOOD, Outcome.FAIL, device=Device("demo-x1", "Demo 2.4.1 (release 7)")).outcomes
+    for driver in ("2.6", "2.2.9", "", "unknown", "Demo 2.6.0"):
         out = applied(GOOD, Outcome.FAIL, device=Device("demo-x1", driver))
         assert out.outcomes == {}
         assert [p.kind for p in out.problems] == ["driver"]
