@@ -10,22 +10,9 @@ import click
 
 from chipdock.cli._command import Failure
 from chipdock.cli.exit_codes import ExitCode
-from chipdock.conformance.waiver_file import Waiver, WaiverError
-from chipdock.conformance.waiver_file import read as read_waivers
+from chipdock.conformance._reports import waivers_of
 
-__all__ = ["report", "waivers_of"]
-
-
-def waivers_of(path: Path | None) -> list[Waiver]:
-    """Return the waivers of a file, none for None.
-
-    Raises:
-        Failure: The file cannot be used; the exit code is that of waivers.
-    """
-    try:
-        return [] if path is None else read_waivers(path)
-    except WaiverError as error:
-        raise Failure(str(error), ExitCode.WAIVERS) from error
+__all__ = ["report"]
 
 
 @click.command()

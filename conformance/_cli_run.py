@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from chipdock.cli._command import Failure
+from chipdock.conformance._reports import finish, last_of, report_options, waivers_of
 from chipdock.conformance._selection import chosen, selection_options
 from chipdock.conformance.journal import RunRecord
 from chipdock.conformance.outcomes import FAILED, Outcome
@@ -31,6 +32,7 @@ _SHOWN = 20
 )
 @click.option("--mask", default="none", help="Take optional slots away: required, or seed:N.")
 @click.option("--reset-cmd", default="", help="Shell command that brings an ill device back.")
+@report_options
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder of the results."
 )
@@ -50,13 +52,14 @@ def run(**given: Any) -> None:
         mask=given["mask"],
         timeout_scale=given["timeout_scale"],
         reset_command=given["reset_cmd"],
+        last=last_of(waivers_of(given["waivers"]), ids),
     )
     try:
-        record, code = execute(manifest, ids, options)
+        record, _ = execute(manifest, ids, options)
     except NotStarted as error:
         raise Failure(str(error), error.code) from error
     _summarize(record, out)
-    click.get_current_context().exit(int(code))
+    click.get_current_context().exit(int(finish(record, manifest, out, given)))
 
 
 def _summarize(record: RunRecord, out: Path) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from chipdock.conformance.ids import expand_levels, match, suggestions
@@ -102,12 +102,19 @@ def shard_of(ids: Sequence[str], manifest: Manifest, number: int, count: int) ->
     return [case_id for case_id in ids if case_id in mine]
 
 
-def batches(ids: Sequence[str], manifest: Manifest) -> list[list[str]]:
+def batches(ids: Sequence[str], manifest: Manifest, alone: Collection[str] = ()) -> list[list[str]]:
     """Cut a list of ids into batches, the longest batches first.
 
     A batch is of one level and one file, holds at most _BATCH_CASES, and takes about _BATCH_MS if
     its budgets are true.
+
+    Args:
+        ids: To be run.
+        manifest: Of the suite.
+        alone: Cases that come behind all others, each in a batch of its own.
     """
+    behind = [[case_id] for case_id in ids if case_id in alone]
+    ids = [case_id for case_id in ids if case_id not in alone]
     made: list[list[str]] = []
     spent = 0
     last: Row | None = None
@@ -124,7 +131,7 @@ def batches(ids: Sequence[str], manifest: Manifest) -> list[list[str]]:
     # Only what is longer than an ordinary batch moves: the rest keeps the suite's order, from the
     # ABI up, which a reader of the progress expects.
     order = sorted(range(len(made)), key=lambda k: -lengths[k] if lengths[k] > _BATCH_MS else 0)
-    return [made[k] for k in order]
+    return [made[k] for k in order] + behind
 
 
 def group_of(case_id: str) -> str:

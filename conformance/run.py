@@ -60,6 +60,7 @@ class Options:
         reset_command: Brings an ill device back; "" for none.
         memory: Most bytes of a worker; 0 for a share of what there is.
         selection: What was asked for, for the journal.
+        last: Cases that run behind all others, each in a batch of its own.
     """
 
     device: str
@@ -74,6 +75,7 @@ class Options:
     reset_command: str = ""
     memory: int = 0
     selection: Mapping[str, Any] = field(default_factory=dict)
+    last: Sequence[str] = ()
 
 
 def execute(manifest: Manifest, ids: Sequence[str], options: Options) -> tuple[RunRecord, ExitCode]:
@@ -153,7 +155,7 @@ class _Run:
                 display.update(len(record.cases), record.counts, scheduler.current)
 
             for _ in self._rounds():
-                scheduler.run(batches(self._todo(), self._manifest), tick)
+                scheduler.run(batches(self._todo(), self._manifest, self._options.last), tick)
         for case_id in self._ids:
             if case_id not in self._journal.record.cases:
                 self._missing(case_id)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command `run` does once its cases have run: waivers, reports, and what to look at."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from chipdock.cli._command import Failure
+from chipdock.cli.exit_codes import ExitCode
+from chipdock.conformance.waiver_file import Waiver, WaiverError, read
+
+if TYPE_CHECKING:
+    from chipdock.conformance.journal import RunRecord
+    from chipdock.conformance.manifest import Manifest
+
+__all__ = ["finish", "last_of", "report_options", "waivers_of"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+def report_options(function: _Function) -> _Function:
+    """Add the options about waivers and reports."""
+    for option in (
+        click.option("--html", type=_file, metavar="FILE", help="A copy of the HTML report."),
+        click.option("--junit", type=_file, metavar="FILE", help="A copy of the JUnit report."),
+        click.option(
+            "--waivers",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="Known failures; see `waivers`.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def waivers_of(path: Path | None) -> list[Waiver]:
+    """Return the waivers of a file, none for None.
+
+    Raises:
+        Failure: The file cannot be used; the exit code is that of waivers.
+    """
+    try:
+        return [] if path is None else read(path)
+    except WaiverError as error:
+        raise Failure(str(error), ExitCode.WAIVERS) from error
+
+
+def last_of(waivers: Sequence[Waiver], ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the cases that are known to crash, which run last."""
+    from chipdock.conformance.waivers import planned  # noqa: PLC0415
+
+    return tuple(case_id for case_id, kind in planned(waivers, ids).items() if kind == "crash")
+
+
+def finish(record: RunRecord, manifest: Manifest, out: Path, given: Mapping[str, Any]) -> ExitCode:
+    """Write the reports of a run, say where they are, and return its exit code.
+
+    Args:
+        record: The journal.
+        manifest: Of the suite.
+        out: Folder of the run.
+        given: The options of `report_options`.
+    """
+    from chipdock.conformance.evidence.publish import conclude, publish  # noqa: PLC0415
+
+    command = shlex.join(["conformance-run", *sys.argv[1:]])
+    found = conclude(record, manifest, waivers=waivers_of(given["waivers"]), command=command)
+    publish(found, out)
+    for name, path in (("junit.xml", given["junit"]), ("report.html", given["html"])):
+        if path is not None:
+            shutil.copyfile(out / name, path)
+    document = found.document
+    for problem in document["waivers"]["problems"]:
+        click.echo(f"waiver {problem['kind']}: {problem['text']}", err=True)
+    repeat = [case["repro"] for case in document["cases"] if case.get("repro")]
+    if repeat:
+        click.echo(f"repeat the first failure by: {repeat[0]}")
+    click.echo(f"report: {out / 'report.html'}")
+    return found.exit_code
