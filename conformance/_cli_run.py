@@ -3,63 +3,179 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from chipdock.cli._command import Failure
+from chipdock.cli.exit_codes import ExitCode
 from chipdock.conformance._reports import finish, last_of, report_options, waivers_of
-from chipdock.conformance._selection import chosen, selection_options
-from chipdock.conformance.journal import RunRecord
+from chipdock.conformance._selection import chosen, described, selection_options
+from chipdock.conformance.journal import RunRecord, read
 from chipdock.conformance.outcomes import FAILED, Outcome
+
+if TYPE_CHECKING:
+    from chipdock.conformance.manifest import Manifest
+    from chipdock.conformance.run import Options
 
 __all__ = ["run"]
 
 _SHOWN = 20
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+
+
+class _Size(click.ParamType[int]):
+    """Bytes: 500M, 2G."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the bytes."""
+        match = re.fullmatch(r"(\d+)([KMG]?)", str(value))
+        if match is None:
+            self.fail(
+                f"{value!r} is no size; it is a number of bytes, or such as 500M or 2G", param, ctx
+            )
+        return int(match.group(1)) * _UNITS[match.group(2)]
+
+
+_folder = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--device", required=True, help="Device under test, NAME:N.")
-@click.option("--plugin", default="", help="Its library or plugin.toml, if not installed.")
+@click.option("--device", default="", metavar="NAME:N", help="Device under test.")
+@click.option(
+    "--plugin", default="", metavar="FILE", help="Its library or plugin.toml, if not installed."
+)
 @selection_options
+@click.option("--list", "only_list", is_flag=True, help="Print the chosen ids and run nothing.")
 @click.option(
     "-j", "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Workers."
 )
+@click.option("--repeat", type=click.IntRange(1), default=1, help="Run each case so often.")
+@click.option("--until-fail", is_flag=True, help="Repeat until something fails.")
 @click.option(
     "--timeout-scale", type=click.FloatRange(0.01, 1000), default=1.0, help="For slow machines."
 )
-@click.option("--mask", default="none", help="Take optional slots away: required, or seed:N.")
-@click.option("--reset-cmd", default="", help="Shell command that brings an ill device back.")
-@report_options
 @click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder of the results."
+    "--worker-memory", type=_Size(), default="0", help="Most memory of a worker: 500M, 2G."
+)
+@click.option("--mask", default="none", help="Take optional slots away: required, or seed:N.")
+@click.option("--reset-cmd", default="", metavar="CMD", help="Brings an ill device back.")
+@report_options
+@click.option("--resume", type=_folder, metavar="DIR", help="Go on with a run that was cut short.")
+@click.option("--rerun-failed", type=_folder, metavar="DIR", help="Run what did not pass there.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder of the results.",
 )
 @click.option("--debug", is_flag=True, expose_value=False, help="Show where an error came from.")
 def run(**given: Any) -> None:
-    """Run cases on a device."""
-    from chipdock.conformance.run import NotStarted, Options, execute  # noqa: PLC0415
+    """Run cases on a device.
 
-    manifest, ids = chosen(given)
-    out = given["out"] or Path("conformance-results") / time.strftime("%Y%m%d-%H%M%S")
-    options = Options(
-        device=given["device"],
-        plugin=given["plugin"],
-        out=out,
-        jobs=given["jobs"],
-        seed=given["seed"],
-        mask=given["mask"],
-        timeout_scale=given["timeout_scale"],
-        reset_command=given["reset_cmd"],
-        last=last_of(waivers_of(given["waivers"]), ids),
-    )
+    Results are in DIR/results.jsonl, by default in a new folder of conformance-results.
+    """
+    from chipdock.conformance.run import NotStarted, execute  # noqa: PLC0415
+
+    manifest, ids, options = _resumed(given) if given["resume"] else _planned(given)
+    if given["only_list"]:
+        click.echo("\n".join(ids))
+        return
     try:
         record, _ = execute(manifest, ids, options)
     except NotStarted as error:
         raise Failure(str(error), error.code) from error
-    _summarize(record, out)
-    click.get_current_context().exit(int(finish(record, manifest, out, given)))
+    _summarize(record, options.out)
+    click.get_current_context().exit(int(finish(record, manifest, options.out, given)))
+
+
+def _planned(given: dict[str, Any]) -> tuple[Manifest, list[str], Options]:
+    from chipdock.conformance.run import Options  # noqa: PLC0415
+
+    earlier = _journal(given["rerun_failed"]) if given["rerun_failed"] else None
+    if earlier is not None:
+        bad = FAILED | {Outcome.NOT_RUN, Outcome.MISSING}
+        failed = tuple(case.id for case in earlier.cases.values() if case.outcome in bad)
+        if not failed:
+            text = f"NOT_RUN: nothing failed in {given['rerun_failed']}, so there is nothing to run"
+            raise Failure(text, ExitCode.NOT_RUN)
+        given = _earlier(given, earlier.run) | {"cases": (*given["cases"], *failed)}
+    manifest, ids = chosen(given)
+    if not given["device"] and not given["only_list"]:
+        raise click.UsageError("missing option '--device', such as --device cpu:0")
+    out = given["out"] or Path("conformance-results") / time.strftime("%Y%m%d-%H%M%S")
+    if (out / "results.jsonl").exists():
+        text = f"INVALID_ARGUMENT: {out} holds a run already; go on with it by --resume {out}"
+        raise Failure(text, ExitCode.USAGE)
+    same = ("device", "plugin", "jobs", "seed", "mask", "timeout_scale", "repeat", "until_fail")
+    options = Options(
+        **{name: given[name] for name in same},
+        out=out,
+        reset_command=given["reset_cmd"],
+        memory=given["worker_memory"],
+        selection=described(given),
+        last=last_of(waivers_of(given["waivers"]), ids),
+    )
+    return manifest, ids, options
+
+
+def _resumed(given: dict[str, Any]) -> tuple[Manifest, list[str], Options]:
+    """Everything is as the journal says, but for options that do not change a result."""
+    from chipdock.conformance.manifest import read_manifest  # noqa: PLC0415
+    from chipdock.conformance.run import Options  # noqa: PLC0415
+
+    folder = given["resume"]
+    known = _journal(folder).run
+    manifest = read_manifest()
+    if manifest.root != known["suite_root"]:
+        raise Failure(
+            f"INVALID_ARGUMENT: {folder} is a run of another suite, {known['suite_root'][:12]}; "
+            f"this one is {manifest.root[:12]}; start a new run",
+            ExitCode.USAGE,
+        )
+    now = _earlier(given, known)
+    kept = {
+        name: known["options"][name] for name in ("device", "plugin", "seed", "mask", "selection")
+    }
+    options = Options(
+        **kept,
+        out=folder,
+        jobs=now["jobs"],
+        timeout_scale=now["timeout_scale"],
+        reset_command=now["reset_cmd"],
+        memory=now["worker_memory"],
+        last=last_of(waivers_of(given["waivers"]), known["selected"]),
+    )
+    return manifest, list(known["selected"]), options
+
+
+def _journal(folder: Path) -> RunRecord:
+    try:
+        record = read(folder)
+    except FileNotFoundError as error:
+        text = f"INVALID_ARGUMENT: {folder} holds no results.jsonl, so it is no folder of a run"
+        raise Failure(text, ExitCode.USAGE) from error
+    if not record.run:
+        text = f"INVALID_ARGUMENT: the run in {folder} never started a device; start a new one"
+        raise Failure(text, ExitCode.USAGE)
+    return record
+
+
+def _earlier(given: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """The options as given, and those that were not given as in an earlier run."""
+    names = {"reset_cmd": "reset_command", "worker_memory": "memory"}
+    ctx = click.get_current_context()
+    taken = dict(given)
+    for name in ("device", "plugin", "jobs", "seed", "mask", "timeout_scale", *names):
+        if ctx.get_parameter_source(name) is ParameterSource.DEFAULT:
+            taken[name] = known["options"][names.get(name, name)]
+    return taken
 
 
 def _summarize(record: RunRecord, out: Path) -> None:
@@ -68,7 +184,10 @@ def _summarize(record: RunRecord, out: Path) -> None:
     for case in bad[:_SHOWN]:
         click.echo(f"{case.outcome} {case.id}: {case.reason}")
     if len(bad) > _SHOWN:
-        click.echo(f"… and {len(bad) - _SHOWN} more")
+        click.echo(f"… and {len(bad) - _SHOWN} more, see {out}")
+    left = [case.reason for case in record.cases.values() if case.outcome is Outcome.NOT_RUN]
+    for reason in sorted(set(left))[:_SHOWN]:
+        click.echo(f"NOT_RUN {left.count(reason)} cases: {reason}")
     counts = ", ".join(f"{count} {name}" for name, count in record.counts.items())
     seconds = record.end["seconds"] if record.end else 0
     click.echo(f"{counts} in {seconds:.1f} s; results in {out}")

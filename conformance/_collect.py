@@ -22,7 +22,8 @@ __all__ = ["PYTEST_ARGUMENTS", "body_hash", "collect"]
 PYTEST_ARGUMENTS = (
     "-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:logging", "-p", "no:faulthandler",
     "-p", "no:doctest", "-p", "no:junitxml", "-p", "no:pastebin", "-p", "no:stepwise",
-    "-p", "no:warnings", "-p", "no:unittest", "--disable-plugin-autoload", "--capture=no",
+    "-p", "no:warnings", "-p", "no:unittest", "-p", "no:unraisableexception",
+    "-p", "no:threadexception", "-p", "no:legacypath", "--disable-plugin-autoload", "--capture=no",
     "--import-mode=importlib", "--strict-markers",
 )  # fmt: skip
 """How cases are run and found: nothing of the place where the command is typed has a say."""

@@ -128,7 +128,8 @@ def _outcome(error: BaseException) -> tuple[Outcome, str]:
     if getattr(error, "code", "") == "UNSUPPORTED" or getattr(error, "status", 0) == 2:
         return Outcome.CLAIMED_UNSUPPORTED, f"declared, and then: {error}"
     if isinstance(error, AssertionError):
-        return Outcome.FAIL, str(error) or "an assertion failed"
+        lines = [line for line in str(error).splitlines() if "Use -v to get" not in line]
+        return Outcome.FAIL, "\n".join(lines).strip() or "an assertion failed"
     text = str(error)
     named = text.split(":", 1)[0].isupper() and text
     return Outcome.FAIL, text if named else f"{type(error).__name__}: {text}"

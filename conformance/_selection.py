@@ -15,7 +15,7 @@ from chipdock.cli.exit_codes import ExitCode
 from chipdock.conformance.manifest import Manifest, read_manifest
 from chipdock.conformance.plan import TIERS, Selection, SelectionError, select
 
-__all__ = ["chosen", "selection_options"]
+__all__ = ["chosen", "described", "selection_options"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -76,23 +76,28 @@ def chosen(given: dict[str, Any]) -> tuple[Manifest, list[str]]:
     """
     try:
         manifest = read_manifest()
-        names = (*given["cases"], *_planned(given["plan"]))
-        asked = Selection(
-            level=given["level"],
-            tier=given["tier"],
-            cases=names,
-            globs=given["globs"],
-            shard=given["shard"],
-            order=given["order"],
-            seed=given["seed"],
-        )
-        ids = select(manifest, asked)
+        asked = described(given)
+        lists = {key: tuple(value) for key, value in asked.items() if isinstance(value, list)}
+        ids = select(manifest, Selection(**(asked | lists)))
     except (SelectionError, FileNotFoundError) as error:
         raise Failure(f"INVALID_ARGUMENT: {error}", ExitCode.USAGE) from error
     if not ids:
         text = "NOT_RUN: the selection holds no case, so nothing can be shown; see the options"
         raise Failure(text, ExitCode.NOT_RUN)
     return manifest, ids
+
+
+def described(given: dict[str, Any]) -> dict[str, Any]:
+    """Return what was asked for, as plain data: the fields of `plan.Selection`."""
+    return {
+        "level": given["level"],
+        "tier": given["tier"],
+        "cases": [*given["cases"], *_planned(given["plan"])],
+        "globs": list(given["globs"]),
+        "shard": list(given["shard"]),
+        "order": given["order"],
+        "seed": given["seed"],
+    }
 
 
 def _planned(path: Path | None) -> list[str]:

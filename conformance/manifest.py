@@ -149,7 +149,6 @@ def load(text: str, folder: Path) -> Manifest:
     return Manifest(rows, data["root"], folder)
 
 
-@functools.cache
 def read_manifest(folder: Path | None = None) -> Manifest:
     """Return the manifest in a suite's folder.
 
@@ -160,7 +159,11 @@ def read_manifest(folder: Path | None = None) -> Manifest:
         FileNotFoundError: There is none; the text says how to make it.
         ValueError: It is no manifest, or of another schema.
     """
-    where = folder or suite_folder()
+    return _read(folder or suite_folder())
+
+
+@functools.cache
+def _read(where: Path) -> Manifest:
     path = where / _FILE
     if not path.is_file():
         raise FileNotFoundError(

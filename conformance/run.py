@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import platform
 import shutil
@@ -11,7 +12,7 @@ import signal
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -22,16 +23,20 @@ from typing import Any
 from chipdock.cli.exit_codes import ExitCode, for_error
 from chipdock.conformance._attribute import tail
 from chipdock.conformance.health import Health
+from chipdock.conformance.isolate import BAD
 from chipdock.conformance.journal import CaseRecord, Journal, RunRecord
 from chipdock.conformance.manifest import Manifest
-from chipdock.conformance.outcomes import Outcome, exit_code
+from chipdock.conformance.outcomes import FAILED, Outcome, exit_code
 from chipdock.conformance.plan import batches
 from chipdock.conformance.pool import Death, Pool, Worker, WorkerConfig
 from chipdock.conformance.progress import Display
 from chipdock.conformance.recorder import slot_names
 from chipdock.conformance.schedule import Limits, Scheduler
 
-__all__ = ["NotStarted", "Options", "execute"]
+__all__ = ["NotStarted", "Options", "execute", "unsettled"]
+
+_ROUNDS = 50
+"""Repetitions that are planned at a time when there is no end to them."""
 
 
 class NotStarted(Exception):  # noqa: N818  an outcome with an exit code
@@ -96,6 +101,18 @@ def execute(manifest: Manifest, ids: Sequence[str], options: Options) -> tuple[R
     return _Run(manifest, ids, options).execute()
 
 
+def unsettled(record: RunRecord, case_id: str) -> bool:
+    """Whether a run that goes on has to run a case: it has no record, or none to rely on.
+
+    A failure of an interrupted run may not have been looked into yet.
+    """
+    found = record.cases.get(case_id)
+    if found is None or found.outcome in (Outcome.NOT_RUN, Outcome.MISSING):
+        return True
+    cut = record.end is None or record.end["exit_code"] == ExitCode.INTERRUPTED
+    return cut and found.outcome in BAD and found.attempt == 1
+
+
 class _Run:
     def __init__(self, manifest: Manifest, ids: Sequence[str], options: Options) -> None:
         options.out.mkdir(parents=True, exist_ok=True)
@@ -121,30 +138,36 @@ class _Run:
         self._start = time.monotonic()
 
     def execute(self) -> tuple[RunRecord, ExitCode]:
-        before = signal.signal(signal.SIGTERM, _interrupt)
+        before = [signal.signal(signal.SIGTERM, _interrupt), signal.getsignal(signal.SIGINT)]
         code = ExitCode.INTERRUPTED
         try:
             code = self._execute()
         except KeyboardInterrupt:
+            signal.signal(
+                signal.SIGINT, signal.SIG_IGN
+            )  # what follows is short, and has to be whole
             self._pool.kill_all()
             self._journal.event("interrupted", "")
-            for case_id in self._todo():
-                self._not_run(case_id, "the run was interrupted")
+            for case_id in [i for i in self._ids if i not in self._journal.record.cases]:
+                self._blank(case_id, Outcome.NOT_RUN, "the run was interrupted")
         finally:
             self._pool.kill_all()
-            signal.signal(signal.SIGTERM, before)
             if self._journal.record.run:
                 self._finish(code)
             self._journal.close()
             if not [*self._scratch.glob("core*")]:
                 shutil.rmtree(self._scratch, ignore_errors=True)
+            signal.signal(signal.SIGTERM, before[0])
+            signal.signal(signal.SIGINT, before[1])
         return self._journal.record, code
 
     def _execute(self) -> ExitCode:
         worker = self._describe()
+        repeats = self._options.repeat > 1 or self._options.until_fail
         scheduler = Scheduler(
             self._manifest, self._pool, self._journal, self._health,
             jobs=self._options.jobs, limits=self._limits, settled=self._settle,
+            look_into=not repeats,
         )  # fmt: skip
         if worker is not None:
             scheduler.adopt(worker)
@@ -153,14 +176,45 @@ class _Run:
             def tick() -> None:
                 record = self._journal.record
                 display.update(len(record.cases), record.counts, scheduler.current)
+                if self._options.until_fail and self._has_failed():
+                    scheduler.stop()
 
-            for _ in self._rounds():
+            if repeats:
+                self._repeat(scheduler, tick)
+            else:
                 scheduler.run(batches(self._todo(), self._manifest, self._options.last), tick)
         for case_id in self._ids:
             if case_id not in self._journal.record.cases:
-                self._missing(case_id)
+                self._blank(case_id, Outcome.MISSING, "no worker said what became of it")
         found = [self._journal.record.cases[case_id].outcome for case_id in self._ids]
         return exit_code(found, quarantined=bool(self._health.quarantined))
+
+    def _repeat(self, scheduler: Scheduler, tick: Callable[[], None]) -> None:
+        """Run every case several times; what failed only sometimes is FLAKY."""
+        rounds = self._options.repeat
+        endless = self._options.until_fail and rounds == 1
+        plan = batches(self._ids, self._manifest)
+        while True:
+            scheduler.run(plan * (_ROUNDS if endless else rounds), tick)
+            if not endless or self._has_failed() or self._health.quarantined:
+                break
+        for records in self._passes.values():
+            bad = [record for record in records if record.outcome in FAILED]
+            if not bad:
+                continue
+            flaky = len(bad) < len(records)
+            outcome = Outcome.FLAKY if flaky else bad[0].outcome
+            reason = f"failed {len(bad)} of {len(records)} times; the first: {bad[0].reason}"
+            evidence = {**bad[0].evidence, "failed": len(bad), "repeated": len(records)}
+            self._journal.write(
+                dataclasses.replace(
+                    bad[0], outcome=outcome, reason=reason, evidence=evidence, attempt=len(records)
+                ).to_json()
+            )
+
+    def _has_failed(self) -> bool:
+        records = (record for passes in self._passes.values() for record in passes)
+        return any(record.outcome in FAILED for record in records)
 
     # The device before the first case.
 
@@ -202,13 +256,11 @@ class _Run:
                     return message
 
     def _write_run(self, said: Mapping[str, Any]) -> None:
-        import json  # noqa: PLC0415
-
         path = self._scratch / "capabilities.json"
         path.write_text(json.dumps(said["capabilities"]), encoding="utf-8")
         self._pool.capabilities = path
         if self._journal.record.run:
-            self._journal.event("resumed", said["plugin"]["path"])
+            self._resume(said)
             return
         options = dataclasses.asdict(self._options)
         self._journal.write(
@@ -230,34 +282,37 @@ class _Run:
             }
         )
 
+    def _resume(self, said: Mapping[str, Any]) -> None:
+        """Go on only with the plugin and device of the journal."""
+        known = self._journal.record.run
+        for what, old, new in (
+            ("plugin", known["plugin"]["sha256"], said["plugin"]["sha256"]),
+            ("driver", known["device_info"]["driver"], said["device_info"]["driver"]),
+            ("product", known["device_info"]["product"], said["device_info"]["product"]),
+        ):
+            if old != new:
+                raise NotStarted(
+                    f"INVALID_ARGUMENT: the {what} is another one than in {self._options.out}: "
+                    f"{new}, it was {old}; results of both are no single run, start a new one",
+                    ExitCode.USAGE,
+                )
+        self._journal.event("resumed", f"{len(self._todo())} cases left")
+
     # Records.
 
-    def _rounds(self) -> Sequence[int]:
-        return range(self._options.repeat)
-
     def _todo(self) -> list[str]:
-        cases = self._journal.record.cases
-        return [i for i in self._ids if i not in cases or cases[i].outcome is Outcome.NOT_RUN]
+        return [i for i in self._ids if unsettled(self._journal.record, i)]
 
     def _settle(self, record: CaseRecord) -> None:
+        self._passes[record.id].append(record)
         self._journal.write(record.to_json())
 
-    def _not_run(self, case_id: str, reason: str) -> None:
+    def _blank(self, case_id: str, outcome: Outcome, reason: str) -> None:
         facts = self._manifest.rows[case_id].case
-        self._settle(
-            CaseRecord(
-                case_id,
-                Outcome.NOT_RUN,
-                revision=facts.revision,
-                reason=reason,
-                duties=facts.duties,
-            )
+        record = CaseRecord(
+            case_id, outcome, revision=facts.revision, reason=reason, duties=facts.duties
         )
-
-    def _missing(self, case_id: str) -> None:
-        self._settle(
-            CaseRecord(case_id, Outcome.MISSING, reason="no worker said what became of it")
-        )
+        self._journal.write(record.to_json())
 
     def _finish(self, code: ExitCode) -> None:
         self._journal.write(

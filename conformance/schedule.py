@@ -86,6 +86,7 @@ class Scheduler:
         jobs: int,
         limits: Limits,
         settled: Callable[[CaseRecord], None],
+        look_into: bool = True,
     ) -> None:
         """Makes a scheduler with nothing to do.
 
@@ -97,6 +98,7 @@ class Scheduler:
             jobs: How many workers at a time.
             limits: In time.
             settled: Takes each record, the first of a case and the final one.
+            look_into: Re-run what failed to tell its own failures from flaky ones.
         """
         self._manifest = manifest
         self._pool = pool
@@ -104,6 +106,7 @@ class Scheduler:
         self._jobs = jobs
         self._limits = limits
         self._settled = settled
+        self._look_into = look_into
         self._batches: deque[list[str]] = deque()
         self._suspects = Suspects(settled)
         self._roles: dict[int, _Role] = {}
@@ -126,10 +129,11 @@ class Scheduler:
             batches: Lists of ids.
             tick: Called at least once a second.
         """
+        self._suspects = Suspects(self._settled)
         self._batches.extend(batches)
         for worker in list(self._pool.workers.values()):
             self._assign(worker)
-        while self._batches or self._suspects or self._busy():
+        while self._batches or self._suspects or self._pool.workers:
             if self.health.quarantined:
                 self._give_up()
                 return
@@ -141,9 +145,9 @@ class Scheduler:
                     self._heard(worker, message)
             tick()
 
-    def _busy(self) -> bool:
-        roles = self._roles.values()
-        return any(role.left or role.current or role.trial is not None for role in roles)
+    def stop(self) -> None:
+        """Run no more than what workers already have."""
+        self._batches.clear()
 
     def _start_workers(self) -> None:
         while len(self._pool.workers) < self._jobs:
@@ -198,13 +202,17 @@ class Scheduler:
             self.health.good(message["text"])
             self._assign(worker)
         elif kind == "error":  # of a probe, or of opening the device for a batch
-            self._ill(f"{message['code']}: {message['text']}")
+            self._ill(message["text"])
         elif kind == "idle":
             self._assign(worker)
         elif kind == "start":
             self._started(worker, role, message)
         elif kind == "case":
             self._ended(worker, role, message)
+        elif kind == "skipped":
+            case_id = role.left.popleft()
+            reason = self._suspects.stopped[group_of(case_id)]
+            self._settled(self._blank(case_id, Outcome.NOT_RUN, reason))
 
     def _started(self, worker: Worker, role: _Role, message: Mapping[str, Any]) -> None:
         facts = self._facts(message["id"])
@@ -239,7 +247,7 @@ class Scheduler:
                 self._pool.retire(worker)
             return
         self._settled(record)
-        if record.outcome in BAD:
+        if record.outcome in BAD and self._look_into:
             before = worker.history[:-1]
             if self._suspects.add(record, before, len(before) - role.before_batch):
                 self._stop_group(group_of(record.id))
@@ -316,6 +324,10 @@ class Scheduler:
     # What is not run.
 
     def _stop_group(self, group: str) -> None:
+        for number, role in self._roles.items():
+            late = [case_id for case_id in role.left if group_of(case_id) == group]
+            if late and role.trial is None:
+                self._pool.workers[number].tell(cmd="skip", ids=late)
         for batch in self._batches:
             for case_id in [case_id for case_id in batch if group_of(case_id) == group]:
                 batch.remove(case_id)

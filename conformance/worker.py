@@ -12,6 +12,7 @@ import ctypes
 import faulthandler
 import json
 import os
+import select
 import signal
 import sys
 import time
@@ -37,12 +38,44 @@ _PR_SET_PDEATHSIG = 1
 _MOST_CALLS = 32
 
 
+class _Commands:
+    """The owner's commands, which may also come while cases run."""
+
+    def __init__(self, source: int) -> None:
+        self._source = source
+        self._buffer = b""
+        self._later: list[dict[str, Any]] = []
+        self.skipped: set[str] = set()
+
+    def next(self) -> dict[str, Any] | None:
+        """Wait for a command; None if no more will come."""
+        while not self._later:
+            if not self._read():
+                return None
+        return self._later.pop(0)
+
+    def poll(self) -> None:
+        """Take what has come, for `skipped`."""
+        while select.select([self._source], [], [], 0)[0] and self._read():
+            pass
+
+    def _read(self) -> bool:
+        chunk = os.read(self._source, 1 << 16)
+        *lines, self._buffer = (self._buffer + chunk).split(b"\n")
+        for command in map(json.loads, lines):
+            if command["cmd"] == "skip":
+                self.skipped.update(command["ids"])
+            else:
+                self._later.append(command)
+        return bool(chunk)
+
+
 class _Loop:
     """The pytest plugin that takes commands in place of pytest's own loop."""
 
     def __init__(self, config: Mapping[str, Any], commands: int) -> None:
         self._config = config
-        self._commands = os.fdopen(commands, "rb")
+        self._commands = _Commands(commands)
         self._reply = int(config["reply_fd"])
         self._items: dict[str, pytest.Item] = {}
         self._collected: dict[str, str] = {}
@@ -79,8 +112,7 @@ class _Loop:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.send("ready", pid=os.getpid())
-        for line in self._commands:
-            command = json.loads(line)
+        while (command := self._commands.next()) is not None:
             name = command["cmd"]
             if name == "run":
                 self._run(session, command["cases"], command["open"])
@@ -112,6 +144,10 @@ class _Loop:
         for (case_id, item), following in zip(
             todo, [*(item for _, item in todo[1:]), None], strict=True
         ):
+            self._commands.poll()
+            if case_id in self._commands.skipped:
+                self.send("skipped", id=case_id)
+                continue
             self.send("start", id=case_id, **self._offsets())
             if item is None:
                 reason = self._collected.get(dict(cases)[case_id]) or "the manifest is out of date"
@@ -198,8 +234,9 @@ def main() -> int:
             config.stash[engine.session_key] = loop.session
 
     folder = Path(config["suite"])
-    plugins = [_Early(), loop, engine]
-    return int(pytest.main(arguments(folder), plugins=plugins))
+    code = pytest.main(arguments(folder), plugins=[_Early(), loop, engine])
+    # That cases failed, or that there were none, has been said.
+    return code if code in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR) else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs conformance-run on the sample suite, in a process of its own, and reads what it left."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chipdock.conformance.journal import RunRecord, read
+
+
+@dataclass
+class Ran:
+    """What a run of conformance-run left behind."""
+
+    code: int
+    out: str
+    err: str
+    folder: Path
+    record: RunRecord = field(default_factory=RunRecord)
+
+    @property
+    def lines(self):
+        text = (self.folder / "results.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+    def outcomes(self):
+        return {case_id: str(case.outcome) for case_id, case in self.record.cases.items()}
+
+
+class Suite:
+    """The sample suite and how to run it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.environment = os.environ | {
+            "CHIPDOCK_CONFORMANCE_SUITE": str(folder / "samples"),
+            "CHIPDOCK_SAMPLE_FOLDER": str(folder),
+        }
+
+    def start(self, *arguments, **environment):
+        command = [sys.executable, "-m", "chipdock.conformance.cli", *map(str, arguments)]
+        return subprocess.Popen(
+            command, env=self.environment | environment, cwd=self.folder, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def run(self, out, *arguments, **environment):
+        process = self.start("--out", out, *arguments, **environment)
+        return self.end(process, out)
+
+    def end(self, process, out):
+        said, complained = process.communicate(timeout=120)
+        record = read(out) if (out / "results.jsonl").is_file() else RunRecord()
+        return Ran(process.returncode, said, complained, out, record)
