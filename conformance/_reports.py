@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from chipdock.cli._command import Failure
-from chipdock.cli.exit_codes import ExitCode
+from chipdock.cli.exit_codes import ExitCode, worst
 from chipdock.conformance.waiver_file import Waiver, WaiverError, read
 
 if TYPE_CHECKING:
@@ -29,6 +29,17 @@ _file = click.Path(dir_okay=False, path_type=Path)
 def report_options(function: _Function) -> _Function:
     """Add the options about waivers and reports."""
     for option in (
+        click.option(
+            "--strict",
+            is_flag=True,
+            help="An entry point that is claimed and was never called fails the run, too.",
+        ),
+        click.option(
+            "--baseline",
+            type=click.Path(exists=True, path_type=Path),
+            metavar="DIR",
+            help="An earlier run; what regressed since fails, see `diff`.",
+        ),
         click.option("--html", type=_file, metavar="FILE", help="A copy of the HTML report."),
         click.option("--junit", type=_file, metavar="FILE", help="A copy of the JUnit report."),
         click.option(
@@ -84,5 +95,35 @@ def finish(record: RunRecord, manifest: Manifest, out: Path, given: Mapping[str,
     repeat = [case["repro"] for case in document["cases"] if case.get("repro")]
     if repeat:
         click.echo(f"repeat the first failure by: {repeat[0]}")
+    codes = [found.exit_code]
+    if given["strict"]:
+        codes.append(_covered(document))
+    if given["baseline"] is not None:
+        codes.append(_compared(given["baseline"], document))
     click.echo(f"report: {out / 'report.html'}")
+    return worst(codes)
+
+
+def _covered(document: Mapping[str, Any]) -> ExitCode:
+    never = document["coverage"]["never_called"]
+    if never:
+        click.echo(f"never called: {', '.join(never)}")
+    for slot, codes in document["coverage"]["unseen_argument_errors"].items():
+        click.echo(f"never seen: {', '.join(codes)} of {slot}")
+    unseen = document["coverage"]["unseen_argument_errors"]
+    return ExitCode.NOT_RUN if never or unseen else ExitCode.GOOD
+
+
+def _compared(baseline: Path, document: Mapping[str, Any]) -> ExitCode:
+    from chipdock.conformance.evidence.diff import SECTIONS, compare  # noqa: PLC0415
+    from chipdock.conformance.evidence.report import ReportError, load  # noqa: PLC0415
+
+    try:
+        found = compare(load(baseline), document)
+    except ReportError as error:
+        raise Failure(str(error), ExitCode.USAGE) from error
+    for change in found.regressed:
+        click.echo(f"regressed: {change.id}  {change.was} -> {change.now}  {change.text}")
+    counts = ", ".join(f"{len(getattr(found, name))} {name}" for name in SECTIONS)
+    click.echo(f"since {baseline}: {counts}")
     return found.exit_code

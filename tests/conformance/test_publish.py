@@ -186,6 +186,25 @@ def test_a_case_known_to_crash_runs_last(suite, tmp_path):
     assert done.returncode == ExitCode.FAILURES  # for another chip: not waived
 
 
+@pytest.mark.slow
+def test_a_baseline_and_strictness_have_a_say_in_the_exit_code(suite, folder, tmp_path):
+    def run(*words):
+        out = tmp_path / str(len(words))
+        return command(suite, "--device", "cpu:0", "--out", out, "--case", WRONG, *words)
+
+    better = report.load(folder)
+    for case in better["cases"]:
+        case["outcome"] = "PASS"
+    report.write(better, tmp_path / "report.json")
+    done = run("--baseline", tmp_path)
+    assert done.returncode == ExitCode.FAILURES
+    assert f"regressed: {WRONG}  PASS -> FAIL  the number is wrong" in done.stdout
+    done = run("--strict")
+    assert done.returncode == ExitCode.NOT_RUN
+    assert "never called: " in done.stdout
+    assert "never seen: INVALID_ARGUMENT of memory.alloc" in done.stdout
+
+
 @pytest.fixture
 def invoke(suite, monkeypatch):
     monkeypatch.setenv("CHIPDOCK_CONFORMANCE_SUITE", suite["CHIPDOCK_CONFORMANCE_SUITE"])
