@@ -54,11 +54,14 @@ class RawDevice(Raw):
         """Close; what close says counts only if the case has not failed already."""
         self.close(check=kind is None)
 
-    def open(self) -> Any:
-        """Open the device under test once more."""
+    def open(self, index: int | None = None) -> Any:
+        """Open the device under test once more, or another one of the plugin."""
         out = self.ffi.new("chipdock_device**")
         self.ok(
-            "device.open", self.handle, self.new("chipdock_device_open_desc", index=self.index), out
+            "device.open",
+            self.handle,
+            self.new("chipdock_device_open_desc", index=self.index if index is None else index),
+            out,
         )
         if out[0] == self.null:
             fail("device.open returned OK and no device [BASE-8]")
