@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from chipdock.conformance.case import Variant, case
 from chipdock.conformance.suite.canary import check_bytes
@@ -98,63 +97,48 @@ def test_order_between_streams(target: Target, variant: Variant) -> None:
         check_bytes(device.read(last, size), data, "what the second stream read")
 
 
+# Steps as "stream number", and edges as "from>to", in the order in which they are queued.
+_SHAPES = {
+    "chain": "a0 a>b b1 b>c c2 c>d d3",
+    "fan_out": "a0 a>b b1 a>c c2 a>d d3",
+    "fan_in": "a0 b1 c2 a>d b>d c>d d9",
+    "diamond": "a0 a>b b1 a>c c2 b>d c>d d9",
+    "ping_pong": "a0 a>b b1 b>a a2 a>b b3 b>a a4 a>b b5",
+}
+
+
 @case(
     "L1.event.shape",
     duties=("STR-1", "EVT-1"),
     needs=_HOST,
     entry_points=_ORDER,
-    tolerance="E",
-    variants=named("chain fan_out fan_in diamond ping_pong"),
+    variants=[Variant(name=name, work=work) for name, work in _SHAPES.items()],
 )
 def test_shapes(target: Target, variant: Variant) -> None:
     """Chains, forks and joins of streams by events keep their order."""
     with RawDevice(target) as device:
-        streams = [device.stream() for _ in range(4)]
-        events = [device.event() for _ in range(8)]
+        streams = {name: device.stream() for name in "abcd"}
         seen: list[int] = []
-
-        def step(number: int, stream: Any) -> None:
-            queue_call(device, stream, lambda _: seen.append(number))
-
-        def edge(k: int, source: Any, sink: Any) -> None:
-            device.ok("event.record", events[k], source)
-            device.ok("stream.wait_event", sink, events[k])
-
-        a, b, c, d = streams
-        with Gate(device, a):
-            step(0, a)
-            if variant.name == "chain":
-                for k, (source, sink) in enumerate(((a, b), (b, c), (c, d))):
-                    edge(k, source, sink)
-                    step(k + 1, sink)
-            elif variant.name == "fan_out":
-                for k, sink in enumerate((b, c, d)):
-                    edge(k, a, sink)
-                    step(k + 1, sink)
-            elif variant.name in {"fan_in", "diamond"}:
-                for k, sink in enumerate((b, c)):
-                    if variant.name == "diamond":
-                        edge(k, a, sink)
-                    step(k + 1, sink)
-                for k, source in enumerate((a, b, c)):
-                    edge(4 + k, source, d)
-                step(9, d)
-            else:
-                for k in range(4):
-                    edge(2 * k, a, b)
-                    step(2 * k + 1, b)
-                    edge(2 * k + 1, b, a)
-                    step(2 * k + 2, a)
-        for stream in streams:
+        steps = 0
+        with Gate(device, streams["a"]):
+            for word in variant.work.split():
+                if ">" in word:
+                    event = device.event()
+                    device.ok("event.record", event, streams[word[0]])
+                    device.ok("stream.wait_event", streams[word[2]], event)
+                    continue
+                steps += 1
+                number = int(word[1])
+                queue_call(device, streams[word[0]], lambda _, n=number: seen.append(n))
+        for stream in streams.values():
             device.sync(stream)
+        assert len(seen) == steps
         if variant.name in {"chain", "ping_pong"}:
             assert seen == sorted(seen)
-        elif variant.name == "fan_in":
-            assert seen[-1] == 9
-        else:
+        if variant.name in {"fan_out", "diamond"}:
             assert seen[0] == 0
-            assert variant.name != "diamond" or seen[-1] == 9
-        assert len(seen) == {"ping_pong": 9}.get(variant.name, 4)
+        if variant.name in {"fan_in", "diamond"}:
+            assert seen[-1] == 9
 
 
 @case(

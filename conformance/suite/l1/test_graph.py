@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from chipdock.conformance.case import Variant, case
+from chipdock.conformance.case import NotSupported, Variant, case
 from chipdock.conformance.suite.canary import check_bytes
 from chipdock.conformance.suite.capture import GraphDevice
 from chipdock.conformance.suite.device import pattern
@@ -58,7 +58,7 @@ def test_capture_does_no_work(target: Target, variant: Variant) -> None:
         elif variant.name == "kernel":
             bench = KernelBench(device)
             if not bench.kernel.flags & 1:
-                target.require("op:capturable:f32")
+                raise NotSupported("a kernel that is CAPTURABLE")
             instance = bench.create()
             device.ok(
                 "kernel.launch",

@@ -42,10 +42,7 @@ def test_sizes(target: Target, variant: Variant) -> None:
 def test_alignment(target: Target, variant: Variant) -> None:
     """Alignments up to the heap's are taken, and addresses keep them and the heap's own."""
     with RawDevice(target) as device:
-        if variant.size > device.heap.alignment:
-            asked = int(device.heap.alignment)
-        else:
-            asked = variant.size
+        asked = min(variant.size, int(device.heap.alignment))
         for size in (1, 100, 5000):
             memory = device.alloc(size, alignment=asked)
             if device.heap.flags & 4 and device.has("memory.address"):

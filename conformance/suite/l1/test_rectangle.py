@@ -163,8 +163,10 @@ def test_fill_values(target: Target, variant: Variant) -> None:
     with RawDevice(target) as device:
         for width in (1, 4):
             value = {
-                "zero": bytes(width), "all_ones": b"\xff" * width, "sequence": bytes(range(1, width + 1)),
-            }[variant.name]  # fmt: skip
+                "zero": bytes(width),
+                "all_ones": b"\xff" * width,
+                "sequence": bytes(range(1, width + 1)),
+            }[variant.name]
             fenced = Fenced(device, 1000 + device.unit)
             assert device.fill(fenced.memory, value, 1000) == 0
             fenced.check(0, value * (1000 // width))

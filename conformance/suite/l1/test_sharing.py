@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import Any
 
@@ -128,7 +129,7 @@ def test_address(target: Target, variant: Variant) -> None:
             assert [_address(device, memory) for memory in memories] == addresses
         else:
             ordered = sorted(addresses)
-            gaps = [b - a for a, b in zip(ordered, ordered[1:], strict=False)]
+            gaps = [b - a for a, b in itertools.pairwise(ordered)]
             assert min(gaps) >= 1000, "two allocations overlap"
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from chipdock.conformance.case import Variant, case
@@ -72,7 +73,7 @@ def test_order(target: Target, variant: Variant) -> None:
         if variant.kind == "chain":
             memories = [device.alloc(size) for _ in range(variant.count + 1)]
             device.write(memories[0], last, stream=stream)
-            for source, destination in zip(memories, memories[1:], strict=False):
+            for source, destination in itertools.pairwise(memories):
                 device.move(source, destination, size, stream=stream)
             result = memories[-1]
         else:
@@ -428,8 +429,9 @@ _WRITE, _EQUAL, _GREATER_EQUAL, _AND = range(4)
 
 
 def _value(
-    device: RawDevice, stream: Any, memory: Any, operation: int, value: int, offset: int = 0
+    device: RawDevice, stream: Any, place: tuple[Any, int], operation: int, value: int
 ) -> None:
+    memory, offset = place
     desc = device.new(
         "chipdock_value_desc", operation=operation, memory=memory, offset=offset, value=value
     )
@@ -450,7 +452,7 @@ def test_value_write(target: Target, variant: Variant) -> None:
         stream, memory = device.stream(), device.alloc(4096)
         device.write(memory, b"\xcb" * 4096, stream=stream)
         for value in (1, 0x1122334455667788, 2**64 - 2):
-            _value(device, stream, memory, _WRITE, value, variant.size)
+            _value(device, stream, (memory, variant.size), _WRITE, value)
         device.sync(stream)
         expected = bytearray(b"\xcb" * 4096)
         expected[variant.size : variant.size + 8] = (2**64 - 2).to_bytes(8, "little")
@@ -482,11 +484,11 @@ def test_value_wait(target: Target, variant: Variant) -> None:
         device.write(memory, (good if variant.when == "holds" else 0).to_bytes(8, "little") * 8)
         if variant.when == "becomes" and operation == _GREATER_EQUAL and value > 2**63:
             device.write(memory, (value - 5).to_bytes(8, "little") * 8)
-        _value(device, stream, memory, operation, value, 8)
+        _value(device, stream, (memory, 8), operation, value)
         if variant.when == "becomes":
             status = status_name(device.call("stream.sync", stream, 0))
             assert status == "TIMEOUT", f"{status} before the condition holds"
-            _value(device, other, memory, _WRITE, good, 8)
+            _value(device, other, (memory, 8), _WRITE, good)
             device.sync(other)
         device.sync(stream)
 
