@@ -41,6 +41,7 @@ class WorkerConfig:
         mask: "none", "required" or "seed:N".
         slots: Names of the slots in the record file's order; empty without a record layer.
         memory: Most bytes that a worker may have in memory; 0 is no limit.
+        environment: Variables that workers get besides those of this process.
     """
 
     device: str
@@ -51,6 +52,7 @@ class WorkerConfig:
     mask: str = "none"
     slots: tuple[str, ...] = ()
     memory: int = 0
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def layers(self, record: Path) -> str:
         """Return CHIPDOCK_LAYERS of a worker; the recorder is outermost."""
@@ -171,7 +173,7 @@ class Pool:
                 "capabilities": str(self.capabilities) if self.capabilities else "",
             }
         )
-        environment = os.environ | {
+        environment = os.environ | self.config.environment | {
             "CHIPDOCK_LAYERS": self.config.layers(files["record"]),
             "CHIPDOCK_FALLBACK": "error",
             "PYTHONUNBUFFERED": "1",

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of a mutant plugin: which faults it has, which duty each breaks, who should see it.
+
+A mutant plugin is one library with many faults, of which an environment variable switches one on.
+What is made of the table is in selftest.py.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from chipdock.conformance.ids import match
+from chipdock.conformance.manifest import Manifest
+
+__all__ = ["Mutant", "Table", "judges", "read_table"]
+
+_MOST_JUDGES = 120
+"""Cases of one duty that are run for one mutant; more of them are spread over all there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One fault.
+
+    Attributes:
+        name: Value of the switch.
+        duty: Of the C headers that it breaks, "MEM-5".
+        breaks: What it does, in words.
+        cases: Patterns of the cases that should see it; empty for all cases of the duty.
+        allowed: Patterns of other cases that may fail with it.
+    """
+
+    name: str
+    duty: str
+    breaks: str
+    cases: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A mutant plugin.
+
+    Attributes:
+        library: Its library.
+        device: Name of its device, "acme:0".
+        switch: Environment variable that takes a fault's name, or "none".
+        environment: What it needs besides.
+        mutants: By name, in the table's order.
+    """
+
+    library: Path
+    device: str
+    switch: str
+    environment: Mapping[str, str]
+    mutants: Mapping[str, Mutant]
+
+
+def read_table(path: Path) -> Table:
+    """Read a table.
+
+    Args:
+        path: A TOML file with [plugin] library, device, switch and faults, and [environment];
+            paths are relative to it. `faults` is a folder of TOML files with one table a fault.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        ValueError: A key is missing or unknown, or two faults have one name.
+    """
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    try:
+        plugin = data["plugin"]
+        mutants: dict[str, Mutant] = {}
+        for file in sorted((path.parent / plugin["faults"]).glob("*.toml")):
+            for name, facts in tomllib.loads(file.read_text(encoding="utf-8")).items():
+                if name in mutants:
+                    raise ValueError(f"{file} has the fault '{name}' a second time")
+                lists = {key: tuple(v) for key, v in facts.items() if isinstance(v, list)}
+                mutants[name] = Mutant(name=name, **(facts | lists))
+        return Table(
+            library=(path.parent / plugin["library"]).resolve(),
+            device=plugin["device"],
+            switch=plugin["switch"],
+            environment=data.get("environment", {}),
+            mutants=mutants,
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no table of mutants: {error}") from error
+
+
+def judges(mutant: Mutant, manifest: Manifest) -> list[str]:
+    """Return the cases that should see a fault, in the manifest's order, at most 120."""
+    if mutant.cases:
+        found = match(mutant.cases, manifest.rows)
+    else:
+        found = [i for i, row in manifest.rows.items() if mutant.duty in row.case.duties]
+    if len(found) <= _MOST_JUDGES:
+        return found
+    return [found[i * len(found) // _MOST_JUDGES] for i in range(_MOST_JUDGES)]

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The suite's test of itself: every fault of a mutant plugin has to turn a case red.
+
+A fault that no case of its duty sees has survived, and the suite is weaker than it looks. First the
+plugin is run without a fault: what fails then says nothing of any fault.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chipdock.conformance.health import Health
+from chipdock.conformance.ids import match
+from chipdock.conformance.journal import CaseRecord, Journal
+from chipdock.conformance.manifest import Manifest
+from chipdock.conformance.mutants import Mutant, Table, judges
+from chipdock.conformance.outcomes import FAILED
+from chipdock.conformance.plan import batches
+from chipdock.conformance.pool import Death, Pool, WorkerConfig
+from chipdock.conformance.recorder import slot_names
+from chipdock.conformance.schedule import Limits, Scheduler
+
+__all__ = ["NONE", "Report", "Verdict", "run"]
+
+NONE = "none"
+"""Value of the switch for no fault."""
+
+_FIRST_LOOK = 8
+"""Cases of a batch while one red case is enough."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one fault.
+
+    Attributes:
+        mutant: The fault.
+        state: "caught"; "survived"; "no_case": nothing that should see it could run.
+        ran: How many cases should see it and ran.
+        red: Ids of those that failed, with outcome and reason.
+        collateral: Ids of others that failed and are not allowed to.
+        given_up: Why the device was given up in the middle, "" if it was not.
+        seconds: Wall time.
+    """
+
+    mutant: Mutant
+    state: str
+    ran: int
+    red: tuple[tuple[str, str], ...]
+    collateral: tuple[tuple[str, str], ...] = ()
+    given_up: str = ""
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "name": self.mutant.name,
+            "duty": self.mutant.duty,
+            "breaks": self.mutant.breaks,
+            "state": self.state,
+            "ran": self.ran,
+            "red": [list(row) for row in self.red],
+            "collateral": [list(row) for row in self.collateral],
+            "given_up": self.given_up,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+@dataclass
+class Report:
+    """What became of all faults.
+
+    Attributes:
+        suite_root: Identity of the suite.
+        faultless: Ids of cases that fail on the plugin without a fault, with their reasons.
+        verdicts: In the order in which they were asked for.
+        seconds: Wall time.
+    """
+
+    suite_root: str
+    faultless: dict[str, str] = field(default_factory=dict)
+    verdicts: list[Verdict] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def caught(self) -> int:
+        """How many faults some case saw."""
+        return sum(verdict.state == "caught" for verdict in self.verdicts)
+
+    @property
+    def clean(self) -> bool:
+        """Whether every fault was caught, and nothing failed that has nothing to do with it."""
+        untidy = any(verdict.collateral for verdict in self.verdicts)
+        return self.caught == len(self.verdicts) and not untidy and not self.faultless
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data, schema 1."""
+        total = len(self.verdicts)
+        return {
+            "schema": 1,
+            "suite_root": self.suite_root,
+            "caught": self.caught,
+            "total": total,
+            "score": round(self.caught / total, 4) if total else 0.0,
+            "seconds": round(self.seconds, 1),
+            "faultless": self.faultless,
+            "mutants": [verdict.to_json() for verdict in self.verdicts],
+        }
+
+
+def run(
+    table: Table,
+    names: Sequence[str],
+    manifest: Manifest,
+    folder: Path,
+    *,
+    jobs: int = 1,
+    collateral: bool = True,
+    told: Callable[[Verdict], None] = lambda verdict: None,
+) -> Report:
+    """Run the cases of each fault with the fault switched on.
+
+    Args:
+        table: The mutant plugin.
+        names: Faults to try, each in the table.
+        manifest: Of the suite.
+        folder: For journals; made if absent.
+        jobs: Faults at a time.
+        collateral: Run every case of a fault's duty and the smoke tier, to see what else fails;
+            False stops at the first red case.
+        told: Gets each verdict when it is known, from any thread, one at a time.
+
+    Returns:
+        All verdicts, also in folder/selftest.json.
+
+    Raises:
+        RuntimeError: The plugin does not start without a fault.
+    """
+    start = time.monotonic()
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = {name: judges(table.mutants[name], manifest) for name in names}
+    smoke = [i for i, row in manifest.rows.items() if row.case.tier == "smoke"]
+    beside = smoke if collateral else []
+    known = folder / "capabilities.json"
+    all_ids = {i for ids in wanted.values() for i in ids} | set(beside)
+    ids = [i for i in manifest.rows if i in all_ids]
+    first = _Trial(table, NONE, manifest, folder, known)
+    first.run(ids, jobs=jobs)
+    if first.given_up:
+        raise RuntimeError(f"{table.device} does not run without a fault: {first.given_up}")
+    report = Report(manifest.root, {i: why for i, (_, why) in first.red(ids).items()})
+    unusable = {i for i in ids if i in report.faultless or not first.told_something(i)}
+    lock = threading.Lock()
+
+    def judge(name: str) -> Verdict:
+        own = [i for i in wanted[name] if i not in unusable]
+        others = [i for i in beside if i not in unusable and i not in set(own)]
+        verdict = _judge(_Trial(table, name, manifest, folder, known), own, others, collateral)
+        with lock:
+            told(verdict)
+        return verdict
+
+    with ThreadPoolExecutor(jobs) as threads:
+        running = {threads.submit(judge, name): name for name in names}
+        done = {running[future]: future.result() for future in as_completed(running)}
+    report.verdicts = [done[name] for name in names]
+    report.seconds = time.monotonic() - start
+    text = json.dumps(report.to_json(), indent=1, ensure_ascii=False)
+    (folder / "selftest.json").write_text(text + "\n", encoding="utf-8")
+    return report
+
+
+def _judge(trial: _Trial, own: list[str], others: list[str], collateral: bool) -> Verdict:
+    start = time.monotonic()
+    mutant = trial.mutant
+    if own:
+        trial.run([*own, *others], first=not collateral)
+    red = trial.red(own)
+    allowed = set(match(mutant.allowed, others))
+    beside = {i: row for i, row in trial.red(others).items() if i not in allowed}
+    ran = sum(i in trial.records for i in own)
+    state = "caught" if red or trial.given_up else "survived" if own else "no_case"
+    return Verdict(
+        mutant=mutant,
+        state=state,
+        ran=ran,
+        red=tuple((i, f"{outcome}: {why}") for i, (outcome, why) in red.items()),
+        collateral=tuple((i, f"{outcome}: {why}") for i, (outcome, why) in beside.items()),
+        given_up=trial.given_up,
+        seconds=time.monotonic() - start,
+    )
+
+
+class _Trial:
+    """Cases on the plugin with one value of the switch."""
+
+    def __init__(
+        self, table: Table, name: str, manifest: Manifest, folder: Path, capabilities: Path
+    ) -> None:
+        self.mutant = table.mutants.get(name, Mutant(name, "", ""))
+        self.records: dict[str, CaseRecord] = {}
+        self.given_up = ""
+        self._manifest = manifest
+        self._capabilities = capabilities
+        self._out = folder / name
+        scratch = self._out / "workers"
+        scratch.mkdir(parents=True, exist_ok=True)
+        self._config = WorkerConfig(
+            device=table.device,
+            plugin=str(table.library),
+            suite=manifest.folder,
+            seed=0,
+            scratch=scratch,
+            slots=slot_names(),
+            environment={**table.environment, table.switch: name},
+        )
+
+    def run(self, ids: Sequence[str], *, jobs: int = 1, first: bool = False) -> None:
+        """Run cases, each once.
+
+        Args:
+            ids: In this order.
+            jobs: Workers.
+            first: Stop when one has failed.
+        """
+        journal = Journal(self._out)
+        pool = Pool(self._config)
+        health = Health(journal)
+        scheduler = Scheduler(
+            self._manifest, pool, journal, health, jobs=jobs, limits=Limits(),
+            settled=self._settle, look_into=False,
+        )  # fmt: skip
+
+        def tick() -> None:
+            if first and any(record.outcome in FAILED for record in self.records.values()):
+                scheduler.stop()
+
+        plan = batches(ids, self._manifest)
+        if first:
+            plan = [b[i : i + _FIRST_LOOK] for b in plan for i in range(0, len(b), _FIRST_LOOK)]
+        try:
+            self._know(pool)
+            if not self.given_up:
+                scheduler.run(plan, tick)
+                self.given_up = health.quarantined
+        finally:
+            pool.kill_all()
+            journal.close()
+
+    def _know(self, pool: Pool) -> None:
+        """What the plugin declares is asked of the faultless one, and once."""
+        if not self._capabilities.is_file():
+            worker = pool.start()
+            worker.expect("start", Limits().start())
+            worker.tell(cmd="describe")
+            said: Any = None
+            while said is None:
+                for _, message in pool.events(1.0):
+                    if isinstance(message, Death) or message["type"] != "ready":
+                        said = message
+            pool.kill_all()
+            if isinstance(said, Death) or "capabilities" not in said:
+                self.given_up = str(said)
+                return
+            self._capabilities.write_text(json.dumps(said["capabilities"]), encoding="utf-8")
+        pool.capabilities = self._capabilities
+
+    def _settle(self, record: CaseRecord) -> None:
+        self.records[record.id] = record
+
+    def red(self, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """Return outcome and reason of those that failed."""
+        found = {i: self.records[i] for i in ids if i in self.records}
+        return {
+            i: (str(record.outcome), record.reason.splitlines()[0] if record.reason else "")
+            for i, record in found.items()
+            if record.outcome in FAILED
+        }
+
+    def told_something(self, case_id: str) -> bool:
+        """Whether a case ran to a verdict, and so may tell one plugin from another."""
+        record = self.records.get(case_id)
+        return record is not None and record.outcome in {*FAILED, "PASS", "QUALITY_WARN"}
