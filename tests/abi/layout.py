@@ -89,9 +89,7 @@ int main(void) {{
 """
 
 
-def take(
-    cc: str, include: Path = INCLUDE, flags: tuple[str, ...] = (), of: str = "ABI"
-) -> Layout:
+def take(cc: str, include: Path = INCLUDE, flags: tuple[str, ...] = (), of: str = "ABI") -> Layout:
     """Compiles and runs the program; returns {"structs": {...}, "constants": {...}}.
 
     Args:

@@ -40,6 +40,8 @@ static void note(int good, const char* text, int line) {
 static const chipdock_dtype kFloat = {CHIPDOCK_DTYPE_FLOAT, 32, 1};
 static const chipdock_dtype kInt = {CHIPDOCK_DTYPE_INT, 64, 1};
 
+static const chipdock_dtype kBool = {CHIPDOCK_DTYPE_BOOL, 8, 1};
+
 static const char* cpu_path(void) {
   const char* path = getenv("CHIPDOCK_TEST_CPU_PLUGIN");
   if (path == NULL) {

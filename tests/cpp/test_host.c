@@ -51,6 +51,23 @@ static void plugins_are_listed_with_state_and_cause(void) {
   chipdock_host_destroy(host);
 }
 
+static void a_folder_with_a_manifest_is_taken(void) {
+  char folder[4096];
+  const char* paths[1];
+  chipdock_host_desc desc = {sizeof(desc), CHIPDOCK_HOST_SEARCH, 1, 0, NULL, "none"};
+  chipdock_host_runtime* host = NULL;
+  chipdock_host_device* device = NULL;
+  strncpy(folder, cpu_path(), sizeof(folder) - 1);
+  folder[sizeof(folder) - 1] = '\0';
+  *strrchr(folder, '/') = '\0';
+  paths[0] = folder;
+  desc.paths = paths;
+  OK(chipdock_host_create(&desc, &host, E));
+  device = open_cpu(host);
+  chipdock_host_device_close(device);
+  chipdock_host_destroy(host);
+}
+
 static void devices_are_found_by_name(void) {
   chipdock_host_runtime* host = make_host();
   chipdock_host_device* device = NULL;
@@ -226,21 +243,23 @@ static void one_operator_runs(void) {
   const float a[3] = {1, 2, 3}, b[3] = {10, 20, 30}, sum[3] = {11, 22, 33};
   const int64_t numbers[3] = {1, 2, 3};
   const chipdock_host_tensor* inputs[2] = {NULL, NULL};
-  chipdock_host_tensor* tensors[3] = {NULL, NULL, NULL};
+  chipdock_host_tensor* tensors[4] = {NULL, NULL, NULL, NULL};
   chipdock_host_tensor* outputs[1] = {NULL};
   chipdock_host_op_desc desc = op_desc("Add", 14, 2, inputs, &kFloat);
   int round;
   inputs[0] = tensors[0] = make_tensor(device, kFloat, 1, shape, a);
   inputs[1] = tensors[1] = make_tensor(device, kFloat, 1, shape, b);
   tensors[2] = make_tensor(device, kInt, 1, shape, numbers);
+  tensors[3] = make_tensor(device, kBool, 1, shape, NULL);
   for (round = 0; round < 2; ++round) { /* compiled, then from the cache and into given memory */
     OK(chipdock_host_run_op(device, &desc, 1, outputs, E));
     CHECK(holds(outputs[0], sum, 3));
   }
   chipdock_host_tensor_destroy(outputs[0]);
   outputs[0] = NULL;
-  inputs[1] = tensors[2];
+  inputs[0] = inputs[1] = tensors[3]; /* no kernel adds truth values */
   FAILS(CHIPDOCK_UNSUPPORTED, "Add", chipdock_host_run_op(device, &desc, 1, outputs, E));
+  inputs[0] = tensors[0];
   inputs[1] = tensors[1];
   outputs[0] = tensors[2];
   FAILS(CHIPDOCK_INVALID_ARGUMENT, "int64", chipdock_host_run_op(device, &desc, 1, outputs, E));
@@ -252,7 +271,7 @@ static void one_operator_runs(void) {
   FAILS(CHIPDOCK_INVALID_ARGUMENT, "op is NULL",
         chipdock_host_run_op(device, &desc, 1, outputs, E));
   CHECK(outputs[0] == NULL);
-  for (round = 0; round < 3; ++round) chipdock_host_tensor_destroy(tensors[round]);
+  for (round = 0; round < 4; ++round) chipdock_host_tensor_destroy(tensors[round]);
   chipdock_host_device_close(device);
   chipdock_host_destroy(host);
 }
@@ -286,6 +305,7 @@ static void two_hosts_live_side_by_side(void) {
 int main(void) {
   CHECK(chipdock_host_version() == CHIPDOCK_HOST_VERSION);
   plugins_are_listed_with_state_and_cause();
+  a_folder_with_a_manifest_is_taken();
   devices_are_found_by_name();
   structs_follow_the_size_rules();
   tensors_copy_view_and_borrow();

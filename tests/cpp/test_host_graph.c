@@ -251,7 +251,6 @@ static void compiling_freezes_and_names_what_is_missing(void) {
 
 /* If(c) { x + x } else { x } with x captured by both bodies. */
 static void bodies_capture_outer_values(void) {
-  static const chipdock_dtype kBool = {CHIPDOCK_DTYPE_BOOL, 8, 1};
   const int64_t one[1] = {1};
   const float value[1] = {3}, doubled[1] = {6};
   const unsigned char yes = 1, no = 0;

@@ -23,7 +23,8 @@ _SLOT = re.compile(
     re.DOTALL,
 )
 _FUNCTION = re.compile(
-    r"(?:/\*\*(?P<doc>(?:(?!\*/).)*?)\*/\s*)?CHIPDOCK_HOST_API (?P<result>[\w ]+?\*?) CHIPDOCK_CALL\s+"
+    r"(?:/\*\*(?P<doc>(?:(?!\*/).)*?)\*/\s*)?"
+    r"CHIPDOCK_HOST_API (?P<result>[\w ]+?\*?) CHIPDOCK_CALL\s+"
     r"(?P<name>\w+)\((?P<params>[^;]*?)\);",
     re.DOTALL,
 )

@@ -120,7 +120,17 @@ def check_function(function: Slot, version: str) -> Iterator[str]:
     since = re.match(r"host (\d+)\.(\d+)\.$", _label_text(function.doc, "Since"))
     known = tuple(int(part) for part in version.split("."))
     if since is None or tuple(int(part) for part in since.groups()) > known:
-        yield f"Since is {_label_text(function.doc, 'Since')!r}, expected 'host x.y.', {version} at most"
+        given = _label_text(function.doc, "Since")
+        yield f"Since is {given!r}, expected 'host x.y.', {version} at most"
+
+
+def check_functions(header: Header) -> Iterator[str]:
+    """Yields the findings of the functions that a header declares."""
+    for function in header.functions:
+        for finding in (*check_slot(function), *check_function(function, host_version())):
+            yield f"{function.name}: {finding}"
+    if header.functions and not header.name.startswith("host"):
+        yield "declares functions of the library; those stand in host*.h"
 
 
 def check_struct(struct: Struct) -> Iterator[str]:
@@ -170,11 +180,7 @@ def check_header(header: Header) -> Iterator[str]:
     if header.name not in UMBRELLAS and comment_share(header.text) < 0.5:
         yield f"{comment_share(header.text):.0%} of the lines carry comment, at least 50% should"
     yield from check_names(header)
-    for function in header.functions:
-        for finding in (*check_slot(function), *check_function(function, host_version())):
-            yield f"{function.name}: {finding}"
-    if header.functions and not header.name.startswith("host"):
-        yield "declares functions of the library; those stand in host*.h"
+    yield from check_functions(header)
     for struct in header.structs:
         for finding in check_struct(struct):
             yield f"{struct.name}: {finding}"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ABI headers pass check_headers.py, and each of its rules catches a header that breaks it."""
 
+import re
+
 import c_headers
 import check_headers
 import pytest
@@ -28,7 +30,7 @@ def test_every_table_is_seen_with_all_its_slots():
 
 def test_every_function_of_the_library_is_seen():
     for header in HEADERS:
-        marks = header.text.count("CHIPDOCK_HOST_API ") - header.text.count("#define CHIPDOCK_HOST_API ")
+        marks = len(re.findall(r"^CHIPDOCK_HOST_API ", header.text, re.MULTILINE))
         assert len(header.functions) == marks, header.name
     assert sum(len(header.functions) for header in HEADERS) > 30
 
@@ -89,7 +91,7 @@ BREAKS = [
     ("event.h", "enum {", "enum chipdock_event_flags {", "unnamed"),
     ("event.h", "/* SPDX", "/* Spdx", "SPDX"),
     ("event.h", "#ifndef CHIPDOCK_EVENT_H_", "#ifndef CHIPDOCK_EVENTS_H_", "include guard"),
-    ("host_stream.h", " * Threading: any thread. [HSM-4]\n", "", "labels are"),
+    ("host_stream.h", " * Threading: any thread.\n", "", "labels are"),
     ("host_stream.h", " * Since:     host 0.1.", " * Since:     host 9.0.", "expected 'host x.y.'"),
     ("host_stream.h", "int64_t timeout_ns, chipdock_error* error", "int64_t timeout_ns",
      "documents parameters"),

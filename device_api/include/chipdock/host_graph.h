@@ -8,7 +8,9 @@
  *   HGR-2  Nodes are added in execution order: what a node reads is an input, a constant, or the
  *          output of a node added before.
  *   HGR-3  Every value that a node reads or writes has the dtype that ONNX's definition of the
- *          operator gives it. Ranks and dims are advice and may be unknown.
+ *          operator gives it. The library has no table of those rules: what breaks them is not
+ *          found, and kernels may read outside of tensors. Ranks and dims are advice and may be
+ *          unknown.
  *   HGR-4  A node names the version at which its operator's definition was introduced (ONNX's "since
  *          version", Softmax 13 in opset 17) and gives every attribute that has a default there.
  *   HGR-5  A graph that was compiled or made a body does not change any more.
