@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one operator case on the device under test and judges its outputs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipdock.conformance.case import NotSupported, Variant, fail
+from chipdock.conformance.numerics.cache import cached, key_of
+from chipdock.conformance.numerics.dtypes import ONNX_TYPES, bits, float_format, short_name
+from chipdock.conformance.numerics.guards import Fence, fenced, mostly_zero, unwritten
+from chipdock.conformance.numerics.judge import Expected, Judge
+from chipdock.conformance.numerics.metrics import rel_l2
+from chipdock.conformance.numerics.reference import reference, source_digest
+from chipdock.conformance.opcases.fills import make_array
+from chipdock.conformance.opcases.spec import In
+
+if TYPE_CHECKING:
+    import onnx
+
+    import chipdock
+    from chipdock.conformance.target import Target
+
+__all__ = ["Call", "flush", "guarded_run", "load_on", "make_model", "run_operator", "set_view"]
+
+_Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One node: what of a variant makes the model.
+
+    Attributes:
+        op: Operator with its domain, "com.microsoft::FastGelu".
+        inputs: As the variant says.
+        attributes: As the variant says.
+        opset: Version of the domain's operator set.
+        outputs: How many.
+    """
+
+    op: str
+    inputs: tuple[In | None, ...]
+    attributes: Mapping[str, Any]
+    opset: int
+    outputs: int
+
+    @property
+    def domain(self) -> str:
+        """Domain alone; "" is ONNX's."""
+        return self.op.rpartition("::")[0]
+
+    @property
+    def name(self) -> str:
+        """Operator alone."""
+        return self.op.rpartition("::")[2]
+
+
+def make_model(call: Call, arrays: Sequence[_Array | None]) -> onnx.ModelProto:
+    """Make the model of one node, with inputs x0, x1, … and outputs y0, ….
+
+    Args:
+        call: The node.
+        arrays: Values of the inputs; those that are constants go into the model.
+    """
+    from onnx import ValueInfoProto, helper, numpy_helper  # noqa: PLC0415
+
+    names = ["" if array is None else f"x{i}" for i, array in enumerate(arrays)]
+    node = helper.make_node(
+        call.name, names, [f"y{i}" for i in range(call.outputs)], domain=call.domain
+    )
+    node.attribute.extend(_attribute(key, value) for key, value in sorted(call.attributes.items()))
+    given, kept = [], []
+    for name, wanted, array in zip(names, call.inputs, arrays, strict=True):
+        if wanted is None or array is None:
+            continue
+        if wanted.constant:
+            kept.append(numpy_helper.from_array(array, name))
+        else:
+            given.append(helper.make_tensor_value_info(name, ONNX_TYPES[wanted.dtype], None))
+    results = [ValueInfoProto(name=name) for name in node.output]
+    graph = helper.make_graph([node], call.name, given, results, initializer=kept)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid(call.domain, call.opset)])
+
+
+def _attribute(key: str, value: Any) -> onnx.AttributeProto:
+    from onnx import AttributeProto, helper  # noqa: PLC0415
+
+    if isinstance(value, tuple) and value and value[0] == "tensor":
+        _, dtype, shape, values = value
+        made = make_array(In(dtype, shape, "values", values=values), np.random.default_rng(0))
+        return helper.make_attribute(key, helper.make_tensor(
+            key, ONNX_TYPES[dtype], shape, made.tobytes(), raw=True))  # fmt: skip
+    if isinstance(value, list | tuple) and not value:
+        return helper.make_attribute(key, [], attr_type=AttributeProto.INTS)
+    return helper.make_attribute(key, value)
+
+
+def load_on(target: Target, model: onnx.ModelProto) -> chipdock.Model:
+    """Load a model on the device under test, with no fallback.
+
+    Raises:
+        NotSupported: The plugin lists no kernel of these types and versions for a node.
+        UnsupportedError: It lists one and refused.
+    """
+    import chipdock  # noqa: PLC0415
+
+    try:
+        return chipdock.load(model, target.device, fallback="error")
+    except chipdock.errors.UnsupportedError as error:
+        _explain_refusal(target, model, error)
+        raise
+
+
+def _explain_refusal(target: Target, model: onnx.ModelProto, error: Exception) -> None:
+    """Raise NotSupported if the plugin never said that it has all kernels of the model."""
+    from onnx import defs  # noqa: PLC0415
+
+    if "chipdock does not know" in str(error):
+        raise NotSupported(f"the host runtime lacks the operator: {error}") from error
+    versions = {entry.domain: entry.version for entry in model.opset_import}
+    types = {v.name: v.type.tensor_type.elem_type for v in model.graph.input}
+    types |= {t.name: t.data_type for t in model.graph.initializer}
+    shorts = {number: name for name, number in ONNX_TYPES.items()}
+    for node in model.graph.node:
+        try:
+            since = defs.get_schema(node.op_type, versions[node.domain], node.domain).since_version
+        except (defs.SchemaError, KeyError):
+            since = versions.get(node.domain, 1)
+        given = [shorts.get(types.get(name, 0), "") for name in node.input]
+        # A kernel without dtype rules says in `supports` which types it takes, so its no is a
+        # declaration too.
+        if not any(
+            kernel.since <= since <= (kernel.until or since)
+            and kernel.dtypes
+            and _fits(kernel.dtypes, given)
+            for kernel in target.kernels(node.op_type, node.domain)
+        ):
+            raise NotSupported(f"lists no kernel for {node.op_type}-{since}: {error}") from error
+
+
+def _fits(rules: Mapping[int, Sequence[str]], given: Sequence[str]) -> bool:
+    last = max((k for k in rules if k >= 0), default=-1)
+    return all(
+        not dtype or last < 0 or min(i, last) not in rules or dtype in rules[min(i, last)]
+        for i, dtype in enumerate(given)
+    )
+
+
+def set_view(array: _Array, view: str, device: chipdock.Device) -> chipdock.Array:
+    """Put values on the device so that they lie there as `In.view` says."""
+    import chipdock  # noqa: PLC0415
+
+    if not view or not array.ndim:
+        return chipdock.array(array, device)
+    if view == "back":
+        return chipdock.array(np.ascontiguousarray(array[::-1]), device)[::-1]
+    if view == "step":
+        whole = np.zeros((*array.shape[:-1], array.shape[-1] * 2), array.dtype)
+        whole[..., ::2] = array
+        return chipdock.array(whole, device)[..., ::2]
+    whole = np.zeros(tuple(extent + 2 for extent in array.shape), array.dtype)
+    middle = tuple(slice(1, extent + 1) for extent in array.shape)
+    whole[middle] = array
+    return chipdock.array(whole, device)[middle]
+
+
+def guarded_run(
+    model: chipdock.Model, feeds: Mapping[str, Any], expected: Sequence[Expected], *, dynamic: bool
+) -> list[_Array]:
+    """Run a model with its outputs inside fences.
+
+    Args:
+        model: Loaded on the device under test.
+        feeds: Values of the inputs.
+        expected: For the shapes of the outputs, one each.
+        dynamic: Output shapes hang on values: nothing is bound.
+
+    Raises:
+        CheckError: Something was written outside of an output, or an output not at all.
+    """
+    binding = model.bind()
+    for name, value in feeds.items():
+        binding.input(name, value)
+    fences: dict[str, Fence] = {}
+    for info, row in zip(model.outputs, expected, strict=True):
+        made = None if dynamic or info.dtype is None else fenced(
+            row.value.shape, info.dtype, model.device)  # fmt: skip
+        if made is not None:
+            fences[info.name] = made
+            binding.output(info.name, made.array)
+    results = [array.numpy() for array in binding.run().values()]
+    for name, fence in fences.items():
+        fence.check(f"output {name}")
+    for info, got in zip(model.outputs, results, strict=True):
+        if info.name in fences and unwritten(got):
+            fail(f"output {info.name} was not written: all of its bytes are still 0xCB",
+                 metric="unwritten_elements", value=got.size, limit=0)  # fmt: skip
+    return results
+
+
+def flush(array: _Array | None) -> _Array | None:
+    """Return the array with denormals as zeros of their sign; itself if there are none."""
+    if array is None or short_name(array.dtype) not in {"f32", "f64", "f16", "bf16"}:
+        return array
+    least = 2.0 ** float_format(short_name(array.dtype)).least_exponent
+    with np.errstate(all="ignore"):
+        size = np.abs(array.astype(np.float64))
+    small = (size < least) & (size > 0)
+    return np.where(small, np.copysign(array.dtype.type(0), array), array) if small.any() else array
+
+
+def run_operator(target: Target, variant: Variant) -> None:
+    """Run a case of one operator: the device's outputs against the exact ones.
+
+    Args:
+        target: The device under test.
+        variant: Made by `spec.variant`.
+
+    Raises:
+        CheckError: An output is not close enough, or memory around it was written.
+        NotSupported: The plugin lists no such kernel.
+    """
+    call = Call(variant.op, variant.inputs, variant.attributes, variant.opset, variant.outputs)
+    arrays = [None if i is None else make_array(i, target.rng) for i in call.inputs]
+    model = make_model(call, arrays)
+    loaded = load_on(target, model)
+    expected = _expected(call, arrays, flushes=target.has("flag:FLUSHES_DENORMALS"))
+    feeds = {
+        f"x{i}": set_view(array, wanted.view, target.device)
+        for i, (wanted, array) in enumerate(zip(call.inputs, arrays, strict=True))
+        if wanted is not None and array is not None and not wanted.constant
+    }
+    import chipdock  # noqa: PLC0415
+
+    dynamic = bool(variant.values.get("dynamic"))
+    try:
+        results = guarded_run(loaded, feeds, expected, dynamic=dynamic)
+    except chipdock.errors.UnsupportedError as error:
+        _explain_refusal(target, model, error)
+        raise
+    target.digest(*results)
+    plain = {name: value.numpy() for name, value in feeds.items()}
+    errors = _host_errors(target, model, plain, expected) if variant.tolerance == "R" else None
+    verdict = Judge(
+        variant.tolerance,
+        call.name,
+        zero_sign=bool(variant.values.get("zero_sign")),
+        flushes=target.has("flag:FLUSHES_DENORMALS"),
+        factor=float(variant.values.get("factor", 1.0)),
+    )
+    judge_all(target, verdict, results, expected, errors)
+    if target.seed % 10 == 0:
+        again = guarded_run(loaded, feeds, expected, dynamic=dynamic)
+        check_repeat(target, call.name, call.domain, results, again)
+
+
+def judge_all(
+    target: Target, verdict: Judge, results: Sequence[_Array], expected: Sequence[Expected],
+    host_errors: Sequence[float] | None,
+) -> None:  # fmt: skip
+    """Judge every output, keep the worst evidence, and warn of outputs that are nearly all zero."""
+    worst: dict[str, Any] = {}
+    for i, (got, row) in enumerate(zip(results, expected, strict=True)):
+        name = "the output" if len(results) == 1 else f"output {i}"
+        error = host_errors[i] if host_errors is not None else None
+        evidence = verdict.check(got, row, name, host_error=error)
+        if not worst or _share(evidence) > _share(worst):
+            worst = evidence
+        if mostly_zero(got, row.value):
+            target.warn(f"MOSTLY_ZERO: more than 90 % of {name} is zero")
+    target.record(**worst)
+
+
+def _share(evidence: Mapping[str, Any]) -> float:
+    return float(evidence["value"]) / (float(evidence["limit"]) or 1.0)
+
+
+def check_repeat(
+    target: Target, op: str, domain: str, first: Sequence[_Array], again: Sequence[_Array]
+) -> None:
+    """Compare two runs of the same work: equal bits if the plugin's kernels say so [KRN-11]."""
+    same = all(np.array_equal(bits(a), bits(b)) for a, b in zip(first, again, strict=True))
+    if same:
+        return
+    listed = target.kernels(op, domain)
+    if listed and all(kernel.flags >> 3 & 1 for kernel in listed):
+        fail(f"two runs of {op} on the same inputs differ, and its kernels are DETERMINISTIC",
+             metric="rerun_bits", value=1, limit=0)  # fmt: skip
+    target.warn("NONDETERMINISTIC: a second run on the same inputs gave other bits")
+
+
+def _expected(call: Call, arrays: list[_Array | None], *, flushes: bool) -> list[Expected]:
+    # The reference reads constants as inputs, so its model has none.
+    old = Call(
+        call.op, tuple(None if i is None else i._replace(constant=False) for i in call.inputs),
+        call.attributes, call.opset, call.outputs,
+    )  # fmt: skip
+
+    def exact(given: list[_Array | None]) -> list[Expected]:
+        bare, given = _modern(old, given)
+        make = functools.partial(make_model, bare, given)
+        key = key_of([repr(bare), source_digest()], given)
+        return cached(key, lambda: reference(
+            bare.name, given, dict(bare.attributes), bare.opset, bare.outputs, make))  # fmt: skip
+
+    rows = exact(arrays)
+    flushed = [flush(array) for array in arrays]
+    if not flushes or all(a is b for a, b in zip(arrays, flushed, strict=True)):
+        return rows
+    other = exact(flushed)
+    return [Expected(a.value, a.magnitude, a.terms, b.value)
+            for a, b in zip(rows, other, strict=True)]  # fmt: skip
+
+
+def _modern(call: Call, arrays: list[_Array | None]) -> tuple[Call, list[_Array | None]]:
+    """Say what Upsample and Resize-10 mean in the words of Resize-22."""
+    if call.name != "Upsample" and (call.name != "Resize" or call.opset > 10):
+        return call, arrays
+    attributes = dict(call.attributes)
+    scales = attributes.pop("scales", None)
+    factors = arrays[1] if scales is None else np.array(scales, np.float32)
+    attributes |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    given = (
+        call.inputs[0],
+        None,
+        In("f32", (len(arrays[0].shape if arrays[0] is not None else ()),)),
+    )
+    return Call("Resize", given, attributes, 22, 1), [arrays[0], None, factors]
+
+
+@functools.cache
+def _host_path() -> Path:
+    from chipdock._registry import host_device  # noqa: PLC0415
+
+    return Path(host_device().plugin.path)
+
+
+def _host_errors(
+    target: Target, model: onnx.ModelProto, feeds: Mapping[str, _Array],
+    expected: Sequence[Expected],
+) -> list[float] | None:  # fmt: skip
+    """Relative L2 errors of the host's own plugin; None if it is the one under test or cannot."""
+    import chipdock  # noqa: PLC0415
+    from chipdock._registry import host_device  # noqa: PLC0415
+
+    if target.plugin_path == _host_path():
+        return None
+    try:
+        results = chipdock.load(model, host_device()).run(feeds)
+    except chipdock.errors.UnsupportedError:
+        return None
+    return [rel_l2(a.numpy(), row.value) for a, row in zip(results.values(), expected, strict=True)]
