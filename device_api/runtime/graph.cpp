@@ -82,6 +82,7 @@ class HostGraph : public Graph {
     return out;
   }
   size_t node_count() const override { return body()->nodes.size(); }
+  bool native() const override { return false; }
 
  protected:
   std::shared_ptr<GraphBody> body() const {
@@ -107,6 +108,8 @@ class NativeGraph : public HostGraph {
     ErrorRecord error;
     device_->tables().graph.destroy_exec(exec_, &error);
   }
+
+  bool native() const override { return true; }
 
   void launch(Stream* stream) override {
     class Launch : public Operation {

@@ -42,6 +42,7 @@ class Graph {
   virtual void update(const std::vector<GraphChange>& changes) = 0;
   virtual std::vector<GraphNode> nodes() const = 0;
   virtual size_t node_count() const = 0;
+  virtual bool native() const = 0;  ///< The device's own, not a replay by the host.
 };
 
 }  // namespace chipdock::runtime

@@ -112,6 +112,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::shared_ptr<Graph> end_capture();  ///< Throws what doomed the capture; it is over then too.
   /// Throws FAILED_PRECONDITION on a thread that runs a host function of this stream.
   void refuse_inside_function(const char* what) const;
+  /// Makes the capture fail with `error` at its end; nothing if none is going on.
+  void doom_capture(const Error& error) noexcept;
+  /// Keeps `memory` as long as the graph that is being captured; nothing if none is.
+  void keep_in_capture(std::shared_ptr<void> memory) { retain(std::move(memory)); }
   bool capturing() const { return captured_.load(std::memory_order_acquire); }
 
  private:

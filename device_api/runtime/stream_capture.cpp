@@ -106,6 +106,14 @@ void Stream::refuse_captured(const char* what) {
                                                         " while it is being captured [GRA-3]"));
 }
 
+void Stream::doom_capture(const Error& error) noexcept {
+  try {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (capture_) capture_->doom(error);
+  } catch (const Error&) {  // what doom throws; end_capture will again
+  }
+}
+
 void Stream::wait(Event& event) {
   device_->check_alive();
   std::shared_ptr<EventState> point;

@@ -152,6 +152,10 @@ PlanOptions plan_options(const py::dict& given) {
   options.memory_limit = given["memory_limit"].cast<uint64_t>();
   options.deterministic = given["deterministic"].cast<bool>();
   options.cached_signatures = given["cached_signatures"].cast<size_t>();
+  const auto capture = given["capture"].cast<std::string>();
+  options.capture = capture == "on"    ? runtime::CapturePolicy::kOn
+                    : capture == "off" ? runtime::CapturePolicy::kOff
+                                       : runtime::CapturePolicy::kAuto;
   return options;
 }
 
@@ -240,6 +244,13 @@ std::vector<Array> run_plan(const std::shared_ptr<Plan>& plan, const py::sequenc
   options.profiler = profiler;
   options.interrupt = &kInterrupt;
   options.seed = seed.has_value() ? *seed : fresh_seed();
+  options.seeded = seed.has_value();
+  // Borrowed arrays outlive the call if a run ends before its work has.
+  const std::function<std::shared_ptr<const void>()> keep = [&held] {
+    const py::gil_scoped_acquire gil;
+    return keep_object(py::cast(held));
+  };
+  options.keep_inputs = &keep;
   std::vector<TensorRef> outputs;
   {
     const NoGilScope no_gil;
@@ -248,6 +259,27 @@ std::vector<Array> run_plan(const std::shared_ptr<Plan>& plan, const py::sequenc
   std::vector<Array> out;
   out.reserve(outputs.size());
   for (TensorRef& tensor : outputs) out.push_back(make_array(std::move(tensor), plan->device()));
+  return out;
+}
+
+/// For each captured segment: the input shapes it is for, and its nodes as (operator, name).
+py::list segment_list(Plan& plan) {
+  py::list out;
+  for (const runtime::SegmentReport& line : plan.segments()) {
+    py::list shapes;
+    for (size_t at = 0; at < line.key.size();) {
+      const auto rank = static_cast<size_t>(line.key[at++]);
+      py::tuple shape(rank);
+      for (size_t i = 0; i < rank; ++i) shape[i] = line.key[at++];
+      shapes.append(std::move(shape));
+    }
+    py::list nodes;
+    for (const int32_t step : line.steps) {
+      const IrNode& node = *plan.steps()[static_cast<size_t>(step)].node;
+      nodes.append(py::make_tuple(node.op, node.name));
+    }
+    out.append(py::make_tuple(std::move(shapes), std::move(nodes)));
+  }
   return out;
 }
 
@@ -293,6 +325,7 @@ void register_models(py::module_& module) {
            py::arg("profiler") = nullptr, py::arg("seed") = py::none(),
            py::arg("bound") = py::none(), docs::Plan::run)
       .def("report", &report_list, docs::Plan::report)
+      .def("segments", &segment_list, docs::Plan::segments)
       .def("memory", &memory_report, py::arg("input_shapes"), docs::Plan::memory)
       .def_property_readonly("device", &Plan::device, docs::Plan::device)
       .def_property_readonly("host", &Plan::host, docs::Plan::host)

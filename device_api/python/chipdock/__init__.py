@@ -20,13 +20,22 @@ if TYPE_CHECKING:
     from chipdock._profile import Profile, profile
     from chipdock._registry import PluginReport, device, devices, open_plugin, plugins
     from chipdock.errors import ChipdockError
-    from chipdock.model import Binding, Explanation, FallbackWarning, Model, NodePlacement, load
+    from chipdock.model import (
+        Binding,
+        CapturedSegment,
+        Explanation,
+        FallbackWarning,
+        Model,
+        NodePlacement,
+        load,
+    )
 
     __version__: str
 
 __all__ = [
     "Array",
     "Binding",
+    "CapturedSegment",
     "ChipdockError",
     "Device",
     "Event",
@@ -60,7 +69,15 @@ _HOMES = {
     "_profile": ("Profile", "profile"),
     "_registry": ("PluginReport", "device", "devices", "open_plugin", "plugins"),
     "errors": ("ChipdockError",),
-    "model": ("Binding", "Explanation", "FallbackWarning", "Model", "NodePlacement", "load"),
+    "model": (
+        "Binding",
+        "CapturedSegment",
+        "Explanation",
+        "FallbackWarning",
+        "Model",
+        "NodePlacement",
+        "load",
+    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

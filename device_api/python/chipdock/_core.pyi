@@ -804,7 +804,8 @@ class Plan:
             device: Where to run it.
             host: Where shape work and fallbacks run; may be `device`.
             options: fallback ("error", "warn" or "allow"), threads (0: as opened), memory_limit
-                (bytes, 0: none), deterministic, cached_signatures (shapes kept prepared).
+                (bytes, 0: none), deterministic, cached_signatures (shapes kept
+                prepared), capture (auto, on or off).
 
         Returns:
             The plan.
@@ -843,6 +844,13 @@ class Plan:
 
         Returns:
             A dict per node: name, op, since_version, placement, device, kernel and reason.
+        """
+    def segments(self) -> list[tuple[list[tuple[int, ...]], list[tuple[str, str]]]]:
+        """Say what is captured.
+
+        Returns:
+            For each segment the shapes of all inputs that it serves, and its nodes as (operator,
+            name); the most recently used shapes first.
         """
     def memory(self, input_shapes: Sequence[Sequence[int]]) -> dict[str, int]:
         """Say what a run takes.

@@ -115,6 +115,7 @@ def _compile(  # noqa: PLR0917  one caller each, and all seven are the key of th
         "memory_limit": 0,
         "deterministic": False,
         "cached_signatures": 16,
+        "capture": "off",
     }
     return _core.Plan.compile(lowered, target, host_device(target), options)
 

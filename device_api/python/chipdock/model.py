@@ -5,23 +5,24 @@ import os
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 import onnx
 
 from chipdock import _core
+from chipdock._explain import CapturedSegment, Explanation, NodePlacement
 from chipdock._lower import ValueInfo, lower
 from chipdock._onnx_file import read_model
 from chipdock._profile import active_profiler
+from chipdock._registry import capture_policy, fallback_policy, host_device
 from chipdock._registry import device as find_device
-from chipdock._registry import fallback_policy, host_device
 from chipdock.errors import InvalidArgumentError
 
 __all__ = [
     "ArrayLike",
     "Binding",
+    "CapturedSegment",
     "Explanation",
     "FallbackPolicy",
     "FallbackWarning",
@@ -39,61 +40,6 @@ _MOST_THREADS = 4096
 
 class FallbackWarning(UserWarning):
     """Nodes run on the embedded plugin because the device has no kernel for them."""
-
-
-@dataclass(frozen=True)
-class NodePlacement:
-    """Where one node runs.
-
-    Attributes:
-        name: Node name in the model; may be "".
-        op: Operator, with its domain unless it is ONNX's own.
-        since_version: Version of the operator's definition.
-        placement: "device"; "fallback" (no kernel on the device); "shape" (computes shapes, on the
-            host); "view" (no work); "folded" (computed at load); "control" (If, Loop, Scan).
-        device: Device name; "" for views.
-        kernel: Kernel name; "" if none runs.
-        reason: Why this kernel: one line for each that was looked at.
-    """
-
-    name: str
-    op: str
-    since_version: int
-    placement: str
-    device: str
-    kernel: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What `Model.explain()` returns; `str()` is a readable table.
-
-    Attributes:
-        nodes: One entry per node of the model, in order of execution.
-        counts: Nodes by placement.
-    """
-
-    nodes: tuple[NodePlacement, ...]
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Nodes by placement."""
-        out: dict[str, int] = {}
-        for node in self.nodes:
-            out[node.placement] = out.get(node.placement, 0) + 1
-        return out
-
-    def __str__(self) -> str:
-        """Summary line and one line per node that does work."""
-        head = ", ".join(f"{count} {placement}" for placement, count in sorted(self.counts.items()))
-        lines = [f"{len(self.nodes)} nodes: {head}"]
-        lines += [
-            f"  {n.op}-{n.since_version:<4} {n.placement:<9} {n.device:<10} {n.kernel:<28} {n.name}"
-            for n in self.nodes
-            if n.placement not in {"view", "folded"}
-        ]
-        return "\n".join(lines)
 
 
 class Model:
@@ -131,7 +77,9 @@ class Model:
         Args:
             inputs: A value for every input name: Arrays (on any device), numpy arrays or anything
                 with DLPack; dtype and fixed extents as the model declares, nothing is cast.
-            stream: Stream to run on; the call returns when the work has ended.
+            stream: Stream to run on; the call returns when the work has ended. If the stream is
+                being captured, the work becomes part of the graph: the call returns at once, the
+                inputs are read and the outputs written at each launch.
             seed: For random operators; default: a fresh one per run.
 
         Returns:
@@ -139,6 +87,8 @@ class Model:
 
         Raises:
             InvalidArgumentError: A name, dtype or shape does not fit; named.
+            FailedPreconditionError: The stream is being captured, and an input is not in the
+                device's memory or a node cannot be captured; named. The capture goes on.
             OutOfMemoryError: Memory ran out on the way; the model can be run again.
             ChipdockError: An error of the device.
         """
@@ -162,8 +112,14 @@ class Model:
         return Binding(self)
 
     def explain(self) -> Explanation:
-        """Say where every node runs and why."""
-        return Explanation(tuple(NodePlacement(**line) for line in self._plan.report()))
+        """Say where every node runs and why, and what has been captured by now."""
+        segments = (
+            CapturedSegment(dict(zip(self._input_names, shapes, strict=True)), tuple(nodes))
+            for shapes, nodes in self._plan.segments()
+        )
+        return Explanation(
+            tuple(NodePlacement(**line) for line in self._plan.report()), tuple(segments)
+        )
 
     def memory(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """Bytes that a run with these input shapes takes.
@@ -306,19 +262,29 @@ class Binding:
         self._outputs[name] = array
         return self
 
-    def run(self) -> dict[str, "_core.Array"]:
+    def run(
+        self, *, stream: "_core.Stream | None" = None, seed: int | None = None
+    ) -> dict[str, "_core.Array"]:
         """Run on what is bound; outputs that are not bound are allocated.
+
+        Args:
+            stream: As of Model.run; a captured one makes the run part of its graph.
+            seed: As of Model.run.
+
+        Returns:
+            Output name to Array; those bound are the bound ones.
 
         Raises:
             InvalidArgumentError: An input is not bound, or an output's shape is not the bound
                 one's.
+            FailedPreconditionError: As of Model.run.
         """
         model = self._model
         model._check_names(self._inputs)
         with self._lock:
             values = [self._inputs[n] for n in model._input_names]
             bound = [self._outputs.get(n) for n in model._output_names]
-            results = model._plan.run(values, None, active_profiler(), None, bound)
+            results = model._plan.run(values, stream, active_profiler(), seed, bound)
         return dict(zip(model._output_names, results, strict=True))
 
 
@@ -370,6 +336,7 @@ def load(
         "memory_limit": memory_limit or 0,
         "deterministic": False,
         "cached_signatures": 32,
+        "capture": capture_policy(),
     }
     plan = _core.Plan.compile(graph, target, host_device(target), options)
     model = Model(plan, inputs, outputs, file.name)

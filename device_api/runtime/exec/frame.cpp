@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// The steps of a run. Where its tensors lie: frame_memory.cpp; segments: frame_capture.cpp.
 #include "exec/frame.hpp"
 
 #include <algorithm>
 #include <cstring>
 
+#include "exec/interrupt.hpp"
 #include "exec/node_runner.hpp"
 #include "host_queue.hpp"
 
 namespace chipdock::runtime {
 namespace {
 
-constexpr std::chrono::milliseconds kInterruptInterval{50};
+// How long a failed run waits for what it queued before it leaves that behind.
+constexpr std::chrono::milliseconds kSettleTime{50};
 
 /// A bound output without elements has no buffer; one that is not bound has no dtype either.
 bool is_bound(const TensorRef& tensor) { return tensor.dtype.bits != 0; }
@@ -59,192 +62,91 @@ void Frame::prepare_launch(size_t run_index) {
     launch.packed.resize(step.packed.size(), nullptr);
     for (size_t i = 0; i < step.packed.size(); ++i) {
       if (step.packed[i] == nullptr) continue;
-      chipdock_tensor& form = launch.packed_tensors[i];
-      form.struct_size = sizeof(chipdock_tensor);
-      form.dtype = kit::kUint8;
-      form.memory = step.packed[i]->memory();
-      form.offset = step.packed[i]->offset();
-      launch.packed[i] = &form;
+      launch.packed_tensors[i] = packed_tensor(*step.packed[i]);
+      launch.packed[i] = &launch.packed_tensors[i];
     }
   }
-  chipdock_launch_desc& desc = launch.desc;
-  desc.struct_size = sizeof(desc);
-  desc.input_count = static_cast<uint32_t>(launch.inputs.size());
-  desc.output_count = static_cast<uint32_t>(launch.outputs.size());
-  desc.math_mode = plan_.options().math_mode;
-  desc.inputs = launch.inputs.data();
-  desc.outputs = launch.outputs.data();
-  desc.packed = launch.packed.empty() ? nullptr : launch.packed.data();
-  desc.workspace_size = run.workspace_bytes;
-  desc.deterministic = plan_.options().deterministic ? 1 : 0;
-  desc.max_threads = plan_.options().max_threads;
-}
-
-TensorRef Frame::tensor(int32_t slot) const {
-  const SlotState& s = state(slot);
-  switch (s.kind) {
-    case SlotKind::kConstant:
-    case SlotKind::kStatic:
-      return s.fixed;
-    case SlotKind::kDynamic:
-      return produced_[static_cast<size_t>(slot)];
-    default:
-      break;
-  }
-  TensorRef out;
-  out.dtype = s.dtype;
-  out.dims = s.dims;
-  if (s.kind == SlotKind::kInput) {
-    const TensorRef& input = inputs_[static_cast<size_t>(s.index)];
-    out.buffer = input.buffer;
-    out.offset = input.offset;
-  } else if (s.kind == SlotKind::kOutput) {
-    const TensorRef& output = produced_[static_cast<size_t>(s.root)];
-    out.buffer = output.buffer;
-    out.offset = output.offset;
-  } else if (s.kind == SlotKind::kArena && s.bytes() > 0) {
-    out.buffer = arenas_[static_cast<size_t>(side(slot))];
-    out.offset = s.offset;
-  }
-  return out;
-}
-
-void Frame::point(size_t slot) {
-  // As tensor(), without a copy of the shape: this runs for each input and output of each run.
-  const SlotState& s = spec_.slots[slot];
-  const TensorRef* whole = nullptr;
-  const Buffer* buffer = nullptr;
-  uint64_t offset = 0;
-  switch (s.kind) {
-    case SlotKind::kConstant:
-    case SlotKind::kStatic:
-      whole = &s.fixed;
-      break;
-    case SlotKind::kDynamic:
-      whole = &produced_[slot];
-      break;
-    case SlotKind::kInput:
-      whole = &inputs_[static_cast<size_t>(s.index)];
-      break;
-    case SlotKind::kOutput:
-      whole = &produced_[static_cast<size_t>(s.root)];
-      break;
-    case SlotKind::kArena:
-      if (s.bytes() > 0)
-        buffer = arenas_[static_cast<size_t>(side(static_cast<int32_t>(slot)))].get();
-      offset = s.offset;
-      break;
-    default:
-      break;
-  }
-  if (whole != nullptr) {
-    buffer = whole->buffer.get();
-    offset = whole->offset;
-  }
-  char* address = buffer == nullptr ? nullptr : static_cast<char*>(buffer->host_address());
-  if (address != nullptr) address += offset;
-  chipdock_tensor& device = tensors_[slot];
-  host_tensors_[slot].host = address;
-  const bool on_device = buffer != nullptr && buffer->memory() != nullptr;
-  device.memory = on_device ? buffer->memory() : nullptr;
-  device.offset = on_device ? buffer->offset() + offset : 0;
-  device.host = on_device ? nullptr : address;
-}
-
-void Frame::bind(const std::vector<TensorRef>& inputs, const RunOptions& options) {
-  stream_ = options.stream;
-  if (stream_ == nullptr && !plan_.device()->prefers_inline() &&
-      plan_.device()->tables().kernel.launch != nullptr) {
-    if (own_stream_ == nullptr) own_stream_ = Stream::create(plan_.device());
-    stream_ = own_stream_;
-  }
-  inputs_ = inputs;
-  bool moved[2] = {false, false};
-  for (const Side s : {Side::kDevice, Side::kHost}) {
-    const auto i = static_cast<size_t>(s);
-    if (spec_.memory[i].arena_bytes == 0) continue;
-    arenas_[i] = plan_.side_device(s).allocate(spec_.memory[i].arena_bytes,
-                                               s == Side::kDevice ? stream_ : nullptr);
-    // A handle may come back with other memory behind it, so the host address counts as well.
-    moved[i] = arenas_[i]->memory() != pointed_memory_[i] ||
-               arenas_[i]->offset() != pointed_offset_[i] ||
-               arenas_[i]->host_address() != pointed_host_[i];
-    pointed_host_[i] = arenas_[i]->host_address();
-    pointed_memory_[i] = arenas_[i]->memory();
-    pointed_offset_[i] = arenas_[i]->offset();
-  }
-  bind_outputs(options);
-  for (size_t s = 0; s < spec_.slots.size(); ++s) {
-    const SlotKind kind = spec_.slots[s].kind;
-    const bool arena =
-        kind == SlotKind::kArena && moved[static_cast<size_t>(plan_.slots()[s].side)];
-    if (arena || kind == SlotKind::kInput || kind == SlotKind::kOutput) point(s);
-  }
-  for (size_t r = 0; r < launches_.size(); ++r) {
-    const RunStep& run = spec_.steps[r];
-    if (run.workspace_bytes == 0 || run.dynamic) continue;
-    const auto i = static_cast<size_t>(plan_.steps()[static_cast<size_t>(run.step)].side);
-    if (!moved[i]) continue;
-    launches_[r].desc.workspace = pointed_memory_[i];
-    launches_[r].desc.workspace_offset = pointed_offset_[i] + run.workspace_offset;
-  }
-}
-
-void Frame::bind_outputs(const RunOptions& options) {
-  for (const int32_t slot : plan_.output_slots_) {
-    const SlotState& root = state(state(slot).root);
-    if (root.kind != SlotKind::kOutput) continue;
-    TensorRef& target = produced_[static_cast<size_t>(state(slot).root)];
-    if (target.buffer != nullptr) continue;  // a second name of the same memory
-    if (options.bound_outputs != nullptr) {
-      const TensorRef& bound = (*options.bound_outputs)[static_cast<size_t>(root.index)];
-      const bool aliases_input = std::any_of(
-          inputs_.begin(), inputs_.end(), [&](const TensorRef& in) { return overlap(in, bound); });
-      // An output that lies over an input is written at the end, when nothing reads that input any
-      // more.
-      const int32_t shown = plan_.output_slots_[static_cast<size_t>(root.index)];
-      if (bound.buffer != nullptr && bound.dims == state(shown).dims &&
-          usable_on(bound, *plan_.device()) && !aliases_input) {
-        target = bound;
-        continue;
-      }
-    }
-    target = make_tensor(*plan_.device(), root.dtype, root.dims, stream_);
-  }
+  const PlanOptions& options = plan_.options();
+  launch.desc = launch_desc(launch.inputs, launch.outputs, options.math_mode, options.deterministic,
+                            options.max_threads);
+  launch.desc.packed = launch.packed.empty() ? nullptr : launch.packed.data();
+  launch.desc.workspace_size = run.workspace_bytes;
 }
 
 std::vector<TensorRef> Frame::run(const std::vector<TensorRef>& inputs, const RunOptions& options) {
   try {
     bind(inputs, options);
+    prepare_segments(options);
     execute(options);
     std::vector<TensorRef> outputs = collect(options);
     wait(options);
     release();
     return outputs;
+  } catch (const Error& error) {
+    abandon(options);
+    throw named(error);
   } catch (...) {
-    // Queued work may still use the buffers: they are let go only when the stream is quiet.
-    if (stream_ != nullptr) {
-      try {
-        stream_->sync();
-      } catch (const Error&) {  // the first error is the one to report
-      }
-    }
+    abandon(options);
+    throw;
+  }
+}
+
+std::vector<TensorRef> Frame::run_captured(const std::vector<TensorRef>& inputs,
+                                           const RunOptions& options) {
+  captured_ = true;
+  try {
+    bind(inputs, options);
+    execute(options);
+    std::vector<TensorRef> outputs = collect(options);
+    release();
+    return outputs;
+  } catch (const Error& error) {
+    options.stream->doom_capture(error);  // it holds half a run
     release();
     throw;
   }
 }
 
-void Frame::wait(const RunOptions& options) {
-  if (stream_ == nullptr) return;
-  if (options.interrupt == nullptr) return stream_->sync();
-  for (;;) {
+/// Queued work may still use the buffers: they are let go only when the stream is quiet. The frame
+/// of a failed run is not used again, so its own stream may be ended early.
+void Frame::abandon(const RunOptions& options) noexcept {
+  if (stream_ != nullptr && stream_ == own_stream_) {
     try {
-      return stream_->sync(std::chrono::nanoseconds(kInterruptInterval).count());
-    } catch (const Error& error) {
-      if (error.code() != CHIPDOCK_TIMEOUT) throw;
+      stream_->abort();
+      // Nothing queued starts any more; what runs just now ends before the stream does.
+      stream_.reset();
+      own_stream_.reset();
+    } catch (const Error&) {  // the device has no abort, or is lost
     }
-    (*options.interrupt)();
   }
+  if (settle(std::chrono::nanoseconds(kSettleTime).count())) return;
+  if (options.keep_inputs != nullptr) held_inputs_ = (*options.keep_inputs)();
+}
+
+bool Frame::settle(int64_t timeout_ns) noexcept {
+  if (stream_ != nullptr) {
+    try {
+      stream_->sync(timeout_ns);
+    } catch (const Error& error) {  // the first error is the one to report
+      if (error.code() == CHIPDOCK_TIMEOUT) return false;
+      if (stream_->emulated() && !stream_->queue()->quiet()) return false;
+    }
+  }
+  release();
+  held_inputs_.reset();
+  return true;
+}
+
+Error Frame::named(const Error& error) const {
+  const IrNode* node = captured_node(error.correlation_id());
+  if (node == nullptr) return error;
+  return Error(error.code(),
+               std::string(error.what()) + " (in " + describe(*node) + ", captured in a segment)",
+               error.vendor_code(), error.scope(), error.correlation_id());
+}
+
+void Frame::wait(const RunOptions& options) {
+  if (stream_ != nullptr && !captured_) wait_for(*stream_, options.interrupt);
 }
 
 void Frame::release() {
@@ -263,15 +165,19 @@ void Frame::execute(const RunOptions& options) {
   const Plugin& plugin = *plan_.device()->plugin();
   for (size_t r = 0; r < count; ++r) {
     plugin.check_usable();  // a process that ends does not wait for the rest of a run
-    if (options.profiler == nullptr) {
+    const Segment* segment = segment_at(r);
+    if (segment != nullptr) {
+      segment->graph->launch(stream_.get());
+      r += segment->count - 1;
+    } else if (options.profiler == nullptr || captured_) {
       execute_step(r, options);
     } else {
       const int64_t start = now_ns();
       execute_step(r, options);
-      if (stream_ != nullptr) stream_->sync();
+      wait(options);
       record(spec_.steps[r], options, start);
     }
-    if (options.interrupt != nullptr && (r & 3) == 3) {
+    if (options.interrupt != nullptr && (segment != nullptr || (r & 3) == 3)) {
       const auto now = std::chrono::steady_clock::now();
       if (now < next_check) continue;
       (*options.interrupt)();
@@ -284,30 +190,34 @@ void Frame::execute_step(size_t run_index, const RunOptions& options) {
   const RunStep& run = spec_.steps[run_index];
   const Step& step = plan_.steps()[static_cast<size_t>(run.step)];
   if (run.dynamic) return execute_dynamic(run, options);
-  if (step.kind == StepKind::kCopy) return execute_copy(step);
-  chipdock_launch_desc& desc = launches_[run_index].desc;
+  if (step.kind == StepKind::kCopy) return execute_copy(step, options);
   if ((step.op->flags & kOpRandom) != 0) {
+    chipdock_launch_desc& desc = launches_[run_index].desc;
     desc.seed = options.seed;
     desc.seed_offset = static_cast<uint64_t>(run.step) << 40;  // streams of numbers that never meet
   }
-  Device& device = *run.instance->device();
-  const bool on_device = step.side == Side::kDevice;
+  launch_step(run_index, step.side == Side::kDevice ? stream_.get() : nullptr);
+}
+
+void Frame::launch_step(size_t run_index, Stream* stream) {
+  const RunStep& run = spec_.steps[run_index];
+  const Step& step = plan_.steps()[static_cast<size_t>(run.step)];
   try {
-    device.launch(run.instance->handle(), desc, on_device ? stream_.get() : nullptr,
-                  step.node->op.c_str());
+    run.instance->device()->launch(run.instance->handle(), launches_[run_index].desc, stream,
+                                   step.node->op.c_str());
   } catch (const Error& error) {
     throw Error(error.code(), std::string(error.what()) + " (in " + describe(*step.node) + ")",
                 error.vendor_code(), error.scope(), error.correlation_id());
   }
 }
 
-void Frame::execute_copy(const Step& step) {
+void Frame::execute_copy(const Step& step, const RunOptions& options) {
   const TensorRef from = tensor(step.inputs[0]);
   const TensorRef to = tensor(step.outputs[0]);
   const uint64_t bytes = to.bytes();
   if (bytes == 0) return;
   if (from.host() != nullptr && to.host() != nullptr) {
-    if (stream_ != nullptr) stream_->sync();
+    wait(options);
     std::memcpy(to.host(), from.host(), bytes);
     return;
   }
@@ -318,7 +228,18 @@ void Frame::execute_copy(const Step& step) {
   if (source.memory != nullptr && source.device != &device) source = Place{nullptr, 0, from.host()};
   if (target.memory != nullptr && target.device != &device) target = Place{nullptr, 0, to.host()};
   device.copy(source, target, bytes, stream_.get());
-  if (stream_ != nullptr) stream_->sync();  // the host side goes on at once
+  wait(options);  // the host side goes on at once
+}
+
+/// A constant as an output of its own at each launch; the graph keeps the plan and so the constant.
+TensorRef Frame::copy_captured(const TensorRef& from) {
+  TensorRef to = make_tensor(*plan_.device(), from.dtype, from.dims, stream_);
+  Place source = from.place();
+  if (source.memory != nullptr && !usable_on(from, *plan_.device())) {
+    source = Place{nullptr, 0, from.host()};
+  }
+  if (to.bytes() > 0) plan_.device()->copy(source, to.place(), to.bytes(), stream_.get());
+  return to;
 }
 
 std::vector<TensorRef> Frame::collect(const RunOptions& options) {
@@ -335,7 +256,8 @@ std::vector<TensorRef> Frame::collect(const RunOptions& options) {
                                      [&](const TensorRef& in) { return overlap(in, out); }));
     if (shared || !usable_on(out, *plan_.device()) ||
         (out.buffer != nullptr && out.buffer->memory() == nullptr)) {
-      out = move_tensor(out, *plan_.device(), stream_);
+      wait(options);
+      out = captured_ ? copy_captured(out) : move_tensor(out, *plan_.device(), stream_);
     }
     if (options.bound_outputs != nullptr && is_bound((*options.bound_outputs)[i])) {
       TensorRef bound = (*options.bound_outputs)[i];

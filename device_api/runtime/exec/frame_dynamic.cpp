@@ -29,11 +29,11 @@ std::vector<TensorRef> Frame::run_dynamic(const Step& step, const RunStep& run,
                                           const std::vector<const TensorRef*>& inputs,
                                           const RunOptions& options) {
   if (step.kind == StepKind::kCopy) {
-    if (stream_ != nullptr) stream_->sync();
+    wait(options);
     return {move_tensor(*inputs[0], plan_.side_device(step.side), stream_)};
   }
   if (step.kind == StepKind::kControl) {
-    if (stream_ != nullptr) stream_->sync();
+    wait(options);
     return run_control(plan_, step, inputs, options);
   }
   std::vector<chipdock_dtype> dtypes(step.outputs.size());
@@ -59,6 +59,8 @@ std::vector<TensorRef> Frame::run_dynamic(const Step& step, const RunStep& run,
           plan_.side_device(step.side).name(), " for the shapes of this run");
   }
   const bool on_device = step.side == Side::kDevice;
+  // What runs now may be waited for inside, without a way out: nothing else is to be waited for.
+  if ((step.op->flags & kOpDataDependent) != 0) wait(options);
   NodeCall call{*step.node,
                 *step.op,
                 *run.instance,

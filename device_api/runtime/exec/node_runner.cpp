@@ -95,6 +95,30 @@ void infer_shapes(const IrNode& node, const Op& op, const std::vector<ShapeInput
   }
 }
 
+chipdock_launch_desc launch_desc(const std::vector<const chipdock_tensor*>& inputs,
+                                 const std::vector<const chipdock_tensor*>& outputs,
+                                 int32_t math_mode, bool deterministic, uint32_t max_threads) {
+  chipdock_launch_desc desc{};
+  desc.struct_size = sizeof(desc);
+  desc.input_count = static_cast<uint32_t>(inputs.size());
+  desc.output_count = static_cast<uint32_t>(outputs.size());
+  desc.math_mode = math_mode;
+  desc.inputs = inputs.data();
+  desc.outputs = outputs.data();
+  desc.deterministic = deterministic ? 1 : 0;
+  desc.max_threads = max_threads;
+  return desc;
+}
+
+chipdock_tensor packed_tensor(const Buffer& form) {
+  chipdock_tensor tensor{};
+  tensor.struct_size = sizeof(tensor);
+  tensor.dtype = kit::kUint8;
+  tensor.memory = form.memory();
+  tensor.offset = form.offset();
+  return tensor;
+}
+
 std::vector<TensorRef> run_node(const NodeCall& call, const std::vector<const TensorRef*>& inputs,
                                 const std::vector<chipdock_dtype>& dtypes) {
   Device& device = *call.instance.device();
@@ -125,32 +149,19 @@ std::vector<TensorRef> run_node(const NodeCall& call, const std::vector<const Te
   bool any_packed = false;
   for (size_t i = 0; call.packed != nullptr && i < call.packed->size(); ++i) {
     if ((*call.packed)[i] == nullptr) continue;
-    TensorRef form;
-    form.dtype = kit::kUint8;
-    form.dims = {static_cast<int64_t>((*call.packed)[i]->size())};
-    form.buffer = (*call.packed)[i];
-    packed.set(i, form, false);
-    packed.tensors[i].shape =
-        nullptr;  // opaque bytes: rank 0 of a layout that only the kernel knows
-    packed.tensors[i].rank = 0;
+    packed.tensors[i] = packed_tensor(*(*call.packed)[i]);
+    packed.pointers[i] = &packed.tensors[i];
     any_packed = true;
   }
   const bool data_dependent = (call.op.flags & kOpDataDependent) != 0;
   Extents extents(outputs);
 
-  chipdock_launch_desc desc{};
-  desc.struct_size = sizeof(desc);
-  desc.input_count = static_cast<uint32_t>(inputs.size());
-  desc.output_count = static_cast<uint32_t>(outputs.size());
-  desc.math_mode = call.math_mode;
-  desc.inputs = in.pointers.data();
-  desc.outputs = out.pointers.data();
+  chipdock_launch_desc desc =
+      launch_desc(in.pointers, out.pointers, call.math_mode, call.deterministic, call.max_threads);
   desc.packed = any_packed ? packed.pointers.data() : nullptr;
   desc.extents = data_dependent ? extents.arguments.pointers.data() : nullptr;
   desc.seed = call.seed;
   desc.seed_offset = call.seed_offset;
-  desc.deterministic = call.deterministic ? 1 : 0;
-  desc.max_threads = call.max_threads;
 
   std::shared_ptr<Buffer> workspace;
   if (device.tables().kernel.workspace_size != nullptr) {

@@ -42,6 +42,14 @@ std::vector<ShapeInput> shape_inputs(const std::vector<const TensorRef*>& inputs
 std::vector<TensorRef> run_node(const NodeCall& call, const std::vector<const TensorRef*>& inputs,
                                 const std::vector<chipdock_dtype>& dtypes);
 
+/// A launch desc over these tensors, which it borrows; what only some launches have stays 0.
+chipdock_launch_desc launch_desc(const std::vector<const chipdock_tensor*>& inputs,
+                                 const std::vector<const chipdock_tensor*>& outputs,
+                                 int32_t math_mode, bool deterministic, uint32_t max_threads);
+
+/// The packed form of an input as a launch takes it: bytes of a layout that only the kernel knows.
+chipdock_tensor packed_tensor(const Buffer& form);
+
 /// "Conv node 'name'" for messages.
 std::string describe(const IrNode& node);
 

@@ -46,10 +46,29 @@ void check_declared(const IrValue& value, const Dims& dims) {
 std::shared_ptr<Plan> Plan::compile(std::shared_ptr<IrGraph> graph, std::shared_ptr<Device> device,
                                     std::shared_ptr<Device> host, const PlanOptions& options) {
   device->plugin()->check_usable();
-  return PlanCompiler(std::move(graph), std::move(device), std::move(host), options).compile();
+  auto plan = PlanCompiler(std::move(graph), std::move(device), std::move(host), options).compile();
+  plan->decide_capture();
+  return plan;
 }
 
-Plan::~Plan() = default;
+Plan::Plan() = default;
+
+Plan::~Plan() {
+  // Work that an interrupted run left behind uses weights and kernels of this plan.
+  for (auto& entry : busy_) entry.second->settle(-1);
+}
+
+void Plan::sweep() {
+  if (busy_count_ == 0) return;
+  std::vector<std::pair<std::shared_ptr<Specialization>, std::unique_ptr<Frame>>> ended;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = busy_.size(); i-- > 0;) {
+    if (!busy_[i].second->settle(0)) continue;
+    ended.push_back(std::move(busy_[i]));
+    busy_.erase(busy_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  busy_count_ = busy_.size();
+}
 
 std::vector<TensorRef> Plan::run(const std::vector<TensorRef>& given, const RunOptions& options) {
   const Plugin::Use device_use(*device_->plugin());
@@ -64,10 +83,8 @@ std::vector<TensorRef> Plan::run(const std::vector<TensorRef>& given, const RunO
           options.stream->device()->name(), "; make it with Stream(model.device)");
   }
   if (options.stream != nullptr) options.stream->refuse_inside_function("run");
-  if (options.stream != nullptr && options.stream->capturing()) {
-    raise(CHIPDOCK_FAILED_PRECONDITION, options.stream->label(),
-          " is being captured, and a run waits for its ", "stream; end the capture first");
-  }
+  const bool captured = options.stream != nullptr && options.stream->capturing();
+  sweep();
   std::vector<TensorRef> moved;
   const std::vector<TensorRef>* inputs = &given;
   for (size_t i = 0; i < given.size(); ++i) {
@@ -76,38 +93,59 @@ std::vector<TensorRef> Plan::run(const std::vector<TensorRef>& given, const RunO
       raise(CHIPDOCK_INVALID_ARGUMENT, "input '", value.name, "' is ",
             kit::dtype_name(given[i].dtype), ", the model wants ", kit::dtype_name(value.dtype));
     }
-    if (usable_on(given[i], *device_)) continue;
-    if (moved.empty()) moved = given;
+    if (usable_on(given[i], *device_) || captured) continue;
+    if (moved.empty()) {
+      moved = given;
+      // The copies are waited for: of what is before them an interrupt may end the wait.
+      if (options.stream != nullptr) wait_for(*options.stream, options.interrupt);
+    }
     moved[i] = move_tensor(given[i], *device_, options.stream);
     inputs = &moved;
   }
-  std::shared_ptr<Specialization> spec;
+  const std::shared_ptr<Specialization> spec = specialization(*inputs);
+  if (captured) return run_captured(spec, *inputs, options);
+  std::unique_ptr<Frame> frame = spec->take_frame();
+  try {
+    std::vector<TensorRef> outputs = frame->run(*inputs, options);
+    spec->give_frame(std::move(frame));
+    return outputs;
+  } catch (...) {
+    // A frame whose run failed is thrown away, but not while work uses what it holds.
+    if (frame != nullptr && frame->busy()) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      busy_.emplace_back(spec, std::move(frame));
+      busy_count_ = busy_.size();
+    }
+    throw;
+  }
+}
+
+std::shared_ptr<Specialization> Plan::specialization(const std::vector<TensorRef>& inputs) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = std::find_if(specializations_.begin(), specializations_.end(),
-                                    [&](const auto& s) { return matches(s->key, *inputs); });
+                                    [&](const auto& s) { return matches(s->key, inputs); });
     if (found != specializations_.end()) {
-      spec = *found;
       if (found != specializations_.begin()) {
         specializations_.splice(specializations_.begin(), specializations_, found);
       }
+      return specializations_.front();
     }
   }
-  if (spec == nullptr) {
-    std::vector<Dims> dims;
-    for (size_t i = 0; i < inputs->size(); ++i) {
-      check_declared(graph_->values[static_cast<size_t>(graph_->inputs[i])], (*inputs)[i].dims);
-      dims.push_back((*inputs)[i].dims);
-    }
-    spec = specialize(*this, dims);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    specializations_.push_front(spec);
-    if (specializations_.size() > options_.cached_signatures) specializations_.pop_back();
+  std::vector<Dims> dims;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_declared(graph_->values[static_cast<size_t>(graph_->inputs[i])], inputs[i].dims);
+    dims.push_back(inputs[i].dims);
   }
-  std::unique_ptr<Frame> frame = spec->take_frame();
-  std::vector<TensorRef> outputs = frame->run(*inputs, options);
-  spec->give_frame(std::move(frame));  // a frame whose run failed is thrown away instead
-  return outputs;
+  std::shared_ptr<Specialization> spec = specialize(*this, dims);
+  std::shared_ptr<Specialization> evicted;  // ends after the lock: its graphs may wait for a device
+  const std::lock_guard<std::mutex> lock(mutex_);
+  specializations_.push_front(spec);
+  if (specializations_.size() > options_.cached_signatures) {
+    evicted = std::move(specializations_.back());
+    specializations_.pop_back();
+  }
+  return spec;
 }
 
 }  // namespace chipdock::runtime

@@ -8,26 +8,38 @@
 #ifndef CHIPDOCK_RUNTIME_EXEC_PLAN_HPP_
 #define CHIPDOCK_RUNTIME_EXEC_PLAN_HPP_
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exec/constants.hpp"
 #include "exec/graph_ir.hpp"
+#include "exec/interrupt.hpp"
 #include "exec/kernel_registry.hpp"
 #include "exec/tensor_ref.hpp"
 
 namespace chipdock::runtime {
 
+class Frame;
 class Profiler;
 class Plan;
+struct Recording;
 struct Specialization;
 
 enum class Fallback { kError, kWarn, kAllow };
+
+/// Whether capturable segments are captured and replayed.
+enum class CapturePolicy {
+  kAuto,  ///< On devices that do not say CHIPDOCK_DEVICE_PREFERS_INLINE.
+  kOff,
+  kOn  ///< On every device that has graphs of its own.
+};
 
 struct PlanOptions {
   Fallback fallback = Fallback::kError;
@@ -36,6 +48,7 @@ struct PlanOptions {
   int32_t math_mode = CHIPDOCK_MATH_STRICT;
   bool deterministic = false;
   size_t cached_signatures = 32;  ///< Bound of the cache of specializations.
+  CapturePolicy capture = CapturePolicy::kAuto;
 };
 
 enum class Side : uint8_t { kDevice, kHost };
@@ -79,8 +92,11 @@ struct NodeReport {
   std::string device;
 };
 
-/// Called between steps of a long run, at most every 50 ms; throws to end the run.
-using InterruptCheck = std::function<void()>;
+/// A captured segment, as explain() tells it.
+struct SegmentReport {
+  std::vector<int64_t> key;    ///< As Specialization::key.
+  std::vector<int32_t> steps;  ///< Indices into Plan::steps().
+};
 
 struct RunOptions {
   std::shared_ptr<Stream> stream;  ///< NULL: inline, or a stream of the plan's own.
@@ -88,6 +104,9 @@ struct RunOptions {
   Profiler* profiler = nullptr;
   const InterruptCheck* interrupt = nullptr;
   uint64_t seed = 0;
+  bool seeded = false;  ///< The caller chose the seed: it stands for each launch of a captured run.
+  /// Called when a run ends before its work has: what keeps borrowed inputs until then.
+  const std::function<std::shared_ptr<const void>()>* keep_inputs = nullptr;
 };
 
 class Plan : public std::enable_shared_from_this<Plan> {
@@ -111,6 +130,7 @@ class Plan : public std::enable_shared_from_this<Plan> {
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<Slot>& slots() const { return slots_; }
   uint64_t weight_bytes() const { return weight_bytes_; }
+  std::vector<SegmentReport> segments();  ///< Most recently used signature first.
   bool same_device() const { return device_ == host_; }
   Device& side_device(Side side) const { return side == Side::kDevice ? *device_ : *host_; }
 
@@ -119,7 +139,26 @@ class Plan : public std::enable_shared_from_this<Plan> {
   friend class Specializer;
   friend class Frame;
   friend struct Specialization;
-  Plan() = default;
+  Plan();
+
+  std::shared_ptr<Specialization> specialization(const std::vector<TensorRef>& inputs);
+  /// Frees what runs that failed left behind, once their work has ended.
+  void sweep();
+
+  // Capture (plan_capture.cpp).
+  void decide_capture();
+  bool captures() const { return captures_; }
+  /// Counts an arena that a recording keeps; NULL if there is no room for it.
+  std::shared_ptr<void> pin(uint64_t bytes);
+  /// Before an arena is allocated: recordings give way where a memory limit is set.
+  void make_room(uint64_t bytes);
+  /// Ends all recordings that no run uses; false if there are none.
+  bool drop_recordings();
+  void check_capturable(const Specialization& spec, const std::vector<TensorRef>& inputs,
+                        const RunOptions& options) const;
+  std::vector<TensorRef> run_captured(const std::shared_ptr<Specialization>& spec,
+                                      const std::vector<TensorRef>& inputs,
+                                      const RunOptions& options);
 
   std::shared_ptr<IrGraph> graph_;
   std::shared_ptr<Device> device_, host_;
@@ -136,6 +175,12 @@ class Plan : public std::enable_shared_from_this<Plan> {
 
   std::mutex mutex_;                                            ///< Guards the cache below.
   std::list<std::shared_ptr<Specialization>> specializations_;  ///< Most recently used first.
+  /// Frames of failed runs whose work goes on.
+  std::vector<std::pair<std::shared_ptr<Specialization>, std::unique_ptr<Frame>>> busy_;
+  std::atomic<size_t> busy_count_{0};
+  std::atomic<size_t> recordings_{0};
+  std::atomic<uint64_t> pinned_bytes_{0};
+  bool captures_ = false;
 };
 
 }  // namespace chipdock::runtime

@@ -259,26 +259,22 @@ class Specializer {
     const auto& table = instance.device()->tables().kernel;
     if (table.workspace_size == nullptr) return 0;
     std::vector<chipdock_tensor> tensors(step.inputs.size() + step.outputs.size());
-    std::vector<const chipdock_tensor*> pointers(tensors.size(), nullptr);
+    std::vector<const chipdock_tensor*> inputs(step.inputs.size(), nullptr);
+    std::vector<const chipdock_tensor*> outputs(step.outputs.size(), nullptr);
     for (size_t i = 0; i < tensors.size(); ++i) {
-      const bool input = i < step.inputs.size();
-      const int32_t s = input ? step.inputs[i] : step.outputs[i - step.inputs.size()];
+      const bool input = i < inputs.size();
+      const int32_t s = input ? step.inputs[i] : step.outputs[i - inputs.size()];
       if (s < 0) continue;
       const SlotState& state = slot(s);
       tensors[i].struct_size = sizeof(chipdock_tensor);
       tensors[i].dtype = state.dtype;
       tensors[i].rank = static_cast<int32_t>(state.dims.size());
       tensors[i].shape = state.dims.data();
-      pointers[i] = &tensors[i];
+      (input ? inputs[i] : outputs[i - inputs.size()]) = &tensors[i];
     }
-    chipdock_launch_desc desc{};
-    desc.struct_size = sizeof(desc);
-    desc.input_count = static_cast<uint32_t>(step.inputs.size());
-    desc.output_count = static_cast<uint32_t>(step.outputs.size());
-    desc.inputs = pointers.data();
-    desc.outputs = pointers.data() + step.inputs.size();
-    desc.math_mode = plan_.options_.math_mode;
-    desc.max_threads = plan_.options_.max_threads;
+    const chipdock_launch_desc desc =
+        launch_desc(inputs, outputs, plan_.options_.math_mode, plan_.options_.deterministic,
+                    plan_.options_.max_threads);
     uint64_t bytes = 0;
     ErrorRecord error;
     check(table.workspace_size(instance.handle(), &desc, &bytes, &error), error,

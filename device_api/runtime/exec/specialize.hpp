@@ -16,6 +16,7 @@
 namespace chipdock::runtime {
 
 class Frame;
+struct Recording;
 
 /// Where the elements of a slot are.
 enum class SlotKind : uint8_t {
@@ -54,7 +55,7 @@ struct RunStep {
 };
 
 struct Specialization {
-  explicit Specialization(Plan& plan) : plan(plan) {}
+  explicit Specialization(Plan& plan);
   ~Specialization();
 
   Plan& plan;
@@ -67,10 +68,15 @@ struct Specialization {
 
   std::unique_ptr<Frame> take_frame();
   void give_frame(std::unique_ptr<Frame> frame);
+  /// What an idle frame has captured, taken from it; NULL if none has.
+  std::unique_ptr<Recording> take_recording();
+  void note_segments(const Recording& recording);
+  std::vector<SegmentReport> segments();
 
  private:
   std::mutex mutex_;
   std::vector<std::unique_ptr<Frame>> idle_;
+  std::vector<SegmentReport> segments_;  ///< Of the last recording that is there.
 };
 
 /// Builds the specialization for inputs of these dims. Throws Error naming the node whose shapes do
