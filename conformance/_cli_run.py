@@ -43,6 +43,19 @@ class _Size(click.ParamType[int]):
         return int(match.group(1)) * _UNITS[match.group(2)]
 
 
+class _Mask(click.ParamType[str]):
+    """Which optional slots are taken away."""
+
+    name = "mask"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text."""
+        if not re.fullmatch(r"none|required|seed:[1-9]\d{0,17}", str(value)):
+            text = f"{value!r} is no mask; it is none, required, or seed:N such as seed:7"
+            self.fail(text, param, ctx)
+        return str(value)
+
+
 _folder = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -64,7 +77,9 @@ _folder = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option(
     "--worker-memory", type=_Size(), default="0", help="Most memory of a worker: 500M, 2G."
 )
-@click.option("--mask", default="none", help="Take optional slots away: required, or seed:N.")
+@click.option(
+    "--mask", type=_Mask(), default="none", help="Take optional slots away: required, or seed:N."
+)
 @click.option("--reset-cmd", default="", metavar="CMD", help="Brings an ill device back.")
 @report_options
 @click.option("--resume", type=_folder, metavar="DIR", help="Go on with a run that was cut short.")

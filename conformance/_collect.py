@@ -7,6 +7,7 @@ import dis
 import hashlib
 import inspect
 import os
+import re
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +30,11 @@ PYTEST_ARGUMENTS = (
 """How cases are run and found: nothing of the place where the command is typed has a say."""
 
 # Helpers whose meaning is part of a case; the engine's own modules are not.
-_HELPERS = ("chipdock.conformance.numerics", "chipdock.conformance.opcases")
+_HELPERS = (
+    "chipdock.conformance.numerics",
+    "chipdock.conformance.opcases",
+    "chipdock.conformance.suite",
+)
 
 
 class _Collector:
@@ -110,12 +115,28 @@ def _add(thing: Any, parts: dict[Any, str]) -> None:
     """Add the source of a helper and, for functions, of the helpers that it names."""
     if thing in parts:
         return
-    parts[thing] = inspect.getsource(thing)
-    code = getattr(thing, "__code__", None)
-    if code is None:
+    parts[thing] = _source(thing)
+    if isinstance(thing, types.ModuleType):
         return
-    own = thing.__globals__
-    for name in sorted(set(_names(code))):
+    functions = [thing] if isinstance(thing, types.FunctionType) else vars(thing).values()
+    for function in functions:
+        if isinstance(function, types.FunctionType):
+            _add_named(function, parts)
+
+
+def _source(thing: Any) -> str:
+    """Source of a function, class or module, without decorators, whose facts are not the body's."""
+    lines = inspect.getsource(thing).splitlines()
+    if isinstance(thing, types.ModuleType):
+        return "\n".join(lines)
+    starts = (n for n, line in enumerate(lines) if re.match(r"\s*(async\s+)?(def|class)\b", line))
+    return "\n".join(lines[next(starts, 0) :])
+
+
+def _add_named(function: types.FunctionType, parts: dict[Any, str]) -> None:
+    """Add what a function names: helpers of its own file and of the suite, and plain constants."""
+    own = function.__globals__
+    for name in sorted(set(_names(function.__code__))):
         found = own.get(name)
         if isinstance(found, types.FunctionType | type):
             if found.__module__ == own["__name__"] or found.__module__.startswith(_HELPERS):

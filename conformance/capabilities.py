@@ -107,8 +107,8 @@ class Capabilities:
 
 
 def dtype_name(code: int, bits: int) -> str:
-    """Return the short name of a DLPack dtype, "u99_7" style for one without a name."""
-    return _NAMES.get((code, bits), f"u{code}_{bits}")
+    """Return the short name of a DLPack dtype, "x3_64" for one without a name."""
+    return _NAMES.get((code, bits), f"x{code}_{bits}")
 
 
 def missing(needs: str, capabilities: Capabilities) -> tuple[str, bool]:

@@ -8,13 +8,12 @@ of the last of them. Nothing here starts a process; the scheduler does.
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 
 from chipdock.conformance.journal import CaseRecord
 from chipdock.conformance.outcomes import Outcome
 
-__all__ = ["BAD", "Trials", "ddmin", "isolate", "minimise"]
+__all__ = ["BAD", "Trials", "isolate", "shortest"]
 
 BAD = frozenset({Outcome.FAIL, Outcome.CRASH, Outcome.TIMEOUT, Outcome.CLAIMED_UNSUPPORTED})
 """Outcomes of a single run that are looked into."""
@@ -49,10 +48,10 @@ def isolate(first: CaseRecord, prefix: Sequence[str], batch: int) -> Trials:
         attempt += 1
         again = yield [*before, first.id]
         if again.outcome in BAD:
-            shortest = yield from ddmin(before, first.id)
+            needed = yield from shortest(before, first.id)
             return _verdict(
-                first, Outcome.ORDER_DEPENDENT, attempt, f"fails behind {', '.join(shortest)} only",
-                behind=shortest,
+                first, Outcome.ORDER_DEPENDENT, attempt, f"fails behind {', '.join(needed)} only",
+                behind=needed,
             )  # fmt: skip
     why = "passed alone" + (
         ", and the same cases before it did not make it fail again" if prefix else ""
@@ -72,36 +71,36 @@ def _verdict(
     )
 
 
-def ddmin(prefix: Sequence[str], case_id: str) -> Generator[list[str], CaseRecord, list[str]]:
-    """Return a prefix that makes the case fail and no part of which does, as far as was tried.
+def shortest(prefix: Sequence[str], case_id: str) -> Generator[list[str], CaseRecord, list[str]]:
+    """Return the part of a prefix behind which the case fails, and behind no less of it.
 
-    Source:
-        Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002, section 4.
+    The last case that matters is found by bisection, then the one before it, until those found are
+    enough. That takes few trials where few cases matter, as is usual; after _MOST_TRIALS what is
+    shortest so far is returned.
+
+    Args:
+        prefix: Ids, in order, behind which the case fails.
+        case_id: Of the case.
     """
-    return (yield from minimise(list(prefix), lambda part: [*part, case_id]))
-
-
-def minimise(
-    found: list[str], trial: Callable[[list[str]], list[str]]
-) -> Generator[list[str], CaseRecord, list[str]]:
-    """Return the smallest list found whose trial still fails; the list as given does."""
+    rest, kept = list(prefix), list[str]()
     tries = 0
-    parts = 2
-    while len(found) >= 2 and tries < _MOST_TRIALS:
-        bounds = [len(found) * k // parts for k in range(parts + 1)]
-        chunks = [found[a:b] for a, b in itertools.pairwise(bounds)]
-        # With two parts, a complement is the other part.
-        rest = [[i for i in found if i not in set(chunk)] for chunk in chunks] if parts > 2 else []
-        for number, candidate in enumerate([*chunks, *rest]):
+    while rest:
+        low, high = (
+            0,
+            len(rest),
+        )  # behind rest[:low] and kept it passes, behind rest[:high] it fails
+        while high - low > 1:
             if tries >= _MOST_TRIALS:
-                return found
+                return [*rest[:high], *kept]
             tries += 1
-            if (yield trial(candidate)).outcome in BAD:
-                found = candidate
-                parts = 2 if number < len(chunks) else max(parts - 1, 2)
-                break
-        else:
-            if parts >= len(found):
-                break
-            parts = min(len(found), 2 * parts)
-    return found
+            middle = (low + high) // 2
+            if (yield [*rest[:middle], *kept, case_id]).outcome in BAD:
+                high = middle
+            else:
+                low = middle
+        kept = [rest[high - 1], *kept]
+        rest = rest[: high - 1]
+        tries += 1
+        if not rest or (yield [*kept, case_id]).outcome in BAD:
+            break
+    return kept

@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-LIBRARY = Path(os.environ.get("CHIPDOCK_TEST_LIBDIR", ""), "libill.so")
+LIBDIR = Path(os.environ["CHIPDOCK_TEST_LIBDIR"])
 CPU = ("--device", "cpu:0")
 
 
@@ -95,9 +95,8 @@ def test_a_lost_device_is_a_failure_and_the_rest_goes_on(suite, tmp_path):
 
 @pytest.fixture
 def ill(tmp_path):
-    if not LIBRARY.is_file():
-        pytest.skip("CHIPDOCK_TEST_LIBDIR has no libill.so: illness of a device not shown")
-    return tmp_path / "ill", ("--plugin", LIBRARY, "--device", "ill:0", "-k", "L1.more.[pia][lf]*")
+    plugin = ("--plugin", LIBDIR / "libill.so", "--device", "ill:0")
+    return tmp_path / "ill", (*plugin, "-k", "L1.more.[pia][lf]*")
 
 
 def test_an_ill_device_is_given_up_and_the_rest_not_run(suite, tmp_path, ill):
@@ -150,3 +149,16 @@ def test_a_device_that_is_not_there_is_said_at_once(suite, tmp_path):
     ran = suite.run(tmp_path / "out", "--device", "cpuu:0", "--level", "L0")
     assert ran.code == 2
     assert "did you mean 'cpu:0'?" in ran.err
+
+
+def test_crash_and_hang_name_the_slot_that_the_process_was_in(suite, tmp_path):
+    ran = suite.run(
+        tmp_path / "out", "--plugin", LIBDIR / "libfaults_copy.so", "--device", "faults:0",
+        "--case", "L1.entry.*", "--timeout-scale", 0.3,
+    )  # fmt: skip
+    crash, hang = (ran.record.cases[f"L1.entry.copies.any.n{n}"] for n in (4099, 4111))
+    assert (crash.outcome, hang.outcome) == ("CRASH", "TIMEOUT")
+    assert crash.reason == "the process died of SIGSEGV in memory.copy"
+    assert hang.reason == "took longer than 0.6 s in memory.copy"
+    assert crash.calls[-1] == ("memory.copy", "RUNNING")
+    assert ran.record.end["coverage"]["memory.copy"]["OK"] >= 2  # of the probes

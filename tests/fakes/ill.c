@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device that does not open as long as the file named by FAKE_ILL exists. */
+#define _POSIX_C_SOURCE 200809L
 #define FAKE_ID "chipdock.ill"
 #define FAKE_NAME "ill"
 #include <unistd.h>

@@ -5,6 +5,8 @@ import os
 import time
 from pathlib import Path
 
+import numpy as np
+
 import chipdock
 from chipdock.conformance.case import Variant, case, fail
 
@@ -67,3 +69,9 @@ def test_raw(target, variant):
     assert again == type(target.rng)(type(target.rng.bit_generator)(target.seed)).integers(
         0, 1 << 30
     )
+
+
+@case("L1.entry.copies", budget_ms=1, variants=[Variant(name=f"n{n}", n=n) for n in (4099, 4111)])
+def test_copies(target, variant):
+    """It copies; see tests/fakes/faults_copy.c."""
+    chipdock.array(np.zeros(variant.n, np.uint8), device=target.device)
