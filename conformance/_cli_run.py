@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from chipdock.conformance._reports import finish, last_of, report_options, waive
 from chipdock.conformance._selection import chosen, described, selection_options
 from chipdock.conformance.journal import RunRecord, read
 from chipdock.conformance.outcomes import FAILED, Outcome
+from chipdock.conformance.plan import group_of
 
 if TYPE_CHECKING:
     from chipdock.conformance.manifest import Manifest
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _SHOWN = 20
+_SHOWN_OF_GROUP = 3
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
@@ -56,13 +59,29 @@ class _Mask(click.ParamType[str]):
         return str(value)
 
 
+def _absolute(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    """Return the plugin's path as workers can use it, "" for none."""
+    if value and not Path(value).is_file():
+        raise click.BadParameter(f"{value!r} does not exist; name a library or plugin.toml")
+    return str(Path(value).absolute()) if value else ""
+
+
 _folder = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--device", default="", metavar="NAME:N", help="Device under test.")
 @click.option(
-    "--plugin", default="", metavar="FILE", help="Its library or plugin.toml, if not installed."
+    "--device",
+    default="",
+    metavar="NAME:N",
+    help="Device under test; NAME:all shares the cases between all.",
+)
+@click.option(
+    "--plugin",
+    default="",
+    metavar="FILE",
+    callback=_absolute,
+    help="Its library or plugin.toml, if not installed.",
 )
 @selection_options
 @click.option("--list", "only_list", is_flag=True, help="Print the chosen ids and run nothing.")
@@ -96,6 +115,7 @@ def run(**given: Any) -> None:
 
     Results are in DIR/results.jsonl, by default in a new folder of conformance-results.
     """
+    from chipdock.conformance.fleet import FleetError  # noqa: PLC0415
     from chipdock.conformance.run import NotStarted, execute  # noqa: PLC0415
 
     manifest, ids, options = _resumed(given) if given["resume"] else _planned(given)
@@ -103,11 +123,45 @@ def run(**given: Any) -> None:
         click.echo("\n".join(ids))
         return
     try:
-        record, _ = execute(manifest, ids, options)
-    except NotStarted as error:
+        if options.device.endswith(":all"):
+            record = _on_all(ids, options, given)
+        else:
+            record, _ = execute(manifest, ids, options)
+    except (NotStarted, FleetError) as error:
         raise Failure(str(error), error.code) from error
     _summarize(record, options.out)
     click.get_current_context().exit(int(finish(record, manifest, options.out, given)))
+
+
+def _on_all(ids: list[str], options: Options, given: dict[str, Any]) -> RunRecord:
+    """Share the cases between all devices of a plugin."""
+    from chipdock.conformance.fleet import count_devices, run_fleet  # noqa: PLC0415
+
+    if given["resume"] or given["shard"] != (1, 1):
+        text = "INVALID_ARGUMENT: --device NAME:all makes its own shards, so neither --shard nor "
+        raise Failure(f"{text}--resume go with it; name one device", ExitCode.USAGE)
+    name = options.device.removesuffix(":all")
+    count = count_devices(name, options.plugin)
+    options.out.mkdir(parents=True, exist_ok=True)
+    plan = options.out / "plan.txt"
+    plan.write_text("".join(f"{case_id}\n" for case_id in ids), encoding="utf-8")
+    words: dict[str, Any] = {
+        "--plan": plan,
+        "--plugin": options.plugin,
+        "--jobs": options.jobs,
+        "--seed": options.seed,
+        "--order": given["order"],
+        "--mask": options.mask,
+        "--timeout-scale": options.timeout_scale,
+        "--repeat": options.repeat,
+        "--reset-cmd": options.reset_command,
+        "--worker-memory": options.memory,
+    }
+    arguments = [str(word) for pair in words.items() for word in pair]
+    if options.until_fail:
+        arguments.append("--until-fail")
+    record, _ = run_fleet(name, count, arguments, options.out)
+    return record
 
 
 def _planned(given: dict[str, Any]) -> tuple[Manifest, list[str], Options]:
@@ -196,10 +250,17 @@ def _earlier(given: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 def _summarize(record: RunRecord, out: Path) -> None:
     """Print what became of the cases: what failed first, then the counts side by side."""
     bad = [case for case in record.cases.values() if case.outcome in FAILED | {Outcome.MISSING}]
-    for case in bad[:_SHOWN]:
-        click.echo(f"{case.outcome} {case.id}: {case.reason}")
-    if len(bad) > _SHOWN:
-        click.echo(f"… and {len(bad) - _SHOWN} more, see {out}")
+    lines: list[str] = []
+    shown: Counter[str] = Counter()
+    for case in bad:
+        group = group_of(case.id)
+        if shown[group] < _SHOWN_OF_GROUP and len(lines) < _SHOWN:
+            shown[group] += 1
+            first = case.reason.split("\n", 1)[0]
+            lines.append(f"{case.outcome} {case.id}: {first}")
+    if len(bad) > len(lines):
+        lines.append(f"… and {len(bad) - len(lines)} more that failed, see {out}")
+    click.echo("\n".join(lines), nl=bool(lines))
     left = [case.reason for case in record.cases.values() if case.outcome is Outcome.NOT_RUN]
     for reason in sorted(set(left))[:_SHOWN]:
         click.echo(f"NOT_RUN {left.count(reason)} cases: {reason}")

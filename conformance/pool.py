@@ -26,6 +26,7 @@ __all__ = ["Death", "Pool", "Worker", "WorkerConfig"]
 _ABORT_GRACE_S = 2.0
 _EXIT_S = 10.0
 _LOOK_S = 0.2
+_PLUGIN_PATH = "CHIPDOCK_PLUGIN_PATH"
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,9 @@ class Pool:
         }
         for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
             environment.pop(name, None)
+        # Workers run in a folder of their own, where relative paths would mean something else.
+        plugins = [self.config.plugin, *environment.get(_PLUGIN_PATH, "").split(os.pathsep)]
+        environment[_PLUGIN_PATH] = os.pathsep.join(str(Path(p).absolute()) for p in plugins if p)
         with files["stdout"].open("ab") as out, files["stderr"].open("ab") as err:
             process = subprocess.Popen(
                 [sys.executable, "-m", "chipdock.conformance.worker", text],
@@ -266,6 +270,15 @@ class Pool:
                 for status, count in row.items():
                     known[status] = known.get(status, 0) + count
         return Death(code, worker.overrun, worker.limit, worker.memory)
+
+    def ask(self, worker: Worker, question: str, seconds: float) -> dict[str, Any] | Death:
+        """Ask the only worker something and wait for the answer, or for its death."""
+        worker.tell(cmd=question)
+        worker.expect(question, seconds)
+        while True:
+            for _, message in self.events(1.0):
+                if isinstance(message, Death) or message["type"] != "ready":
+                    return message
 
     def retire(self, worker: Worker) -> None:
         """Let a worker end in its own way; it is ended if it takes too long."""

@@ -24,7 +24,7 @@ from chipdock.cli.exit_codes import ExitCode, for_error
 from chipdock.conformance._attribute import tail
 from chipdock.conformance.health import Health
 from chipdock.conformance.isolate import BAD
-from chipdock.conformance.journal import CaseRecord, Journal, RunRecord
+from chipdock.conformance.journal import FILE, CaseRecord, Journal, RunRecord
 from chipdock.conformance.manifest import Manifest
 from chipdock.conformance.outcomes import FAILED, Outcome, exit_code
 from chipdock.conformance.plan import batches
@@ -33,7 +33,7 @@ from chipdock.conformance.progress import Display
 from chipdock.conformance.recorder import slot_names
 from chipdock.conformance.schedule import Limits, Scheduler
 
-__all__ = ["NotStarted", "Options", "execute", "unsettled"]
+__all__ = ["NotStarted", "Options", "describe", "execute", "unsettled"]
 
 _ROUNDS = 50
 """Repetitions that are planned at a time when there is no end to them."""
@@ -113,6 +113,30 @@ def unsettled(record: RunRecord, case_id: str) -> bool:
     return cut and found.outcome in BAD and found.attempt == 1
 
 
+def describe(pool: Pool, worker: Worker, limits: Limits) -> dict[str, Any]:
+    """Ask a new worker what there is to be tested.
+
+    Returns:
+        plugin, device_info and capabilities, as `Session.describe` has them.
+
+    Raises:
+        NotStarted: The plugin cannot be loaded, or there is no such device.
+    """
+    said = pool.ask(worker, "describe", limits.start() + limits.device())
+    if isinstance(said, Death):
+        how = said.signal or f"exit code {said.code}"
+        what = f"{said.overrun} took too long" if said.overrun else f"its process died of {how}"
+        text = tail(worker.files["stderr"], 0, 2000)
+        raise NotStarted(
+            f"UNAVAILABLE: {pool.config.device} cannot be tested, {what}: {text}",
+            ExitCode.NOT_STARTED,
+        )
+    if said["type"] == "error":
+        code = for_error(said["code"])
+        raise NotStarted(said["text"], code if code == ExitCode.USAGE else ExitCode.NOT_STARTED)
+    return said
+
+
 class _Run:
     def __init__(self, manifest: Manifest, ids: Sequence[str], options: Options) -> None:
         options.out.mkdir(parents=True, exist_ok=True)
@@ -143,6 +167,8 @@ class _Run:
         try:
             code = self._execute()
         except KeyboardInterrupt:
+            if not self._journal.record.run:
+                raise
             signal.signal(
                 signal.SIGINT, signal.SIG_IGN
             )  # what follows is short, and has to be whole
@@ -155,6 +181,8 @@ class _Run:
             if self._journal.record.run:
                 self._finish(code)
             self._journal.close()
+            if not self._journal.record.run:  # nothing to go on with, so the folder stays free
+                (self._options.out / FILE).unlink()
             if not [*self._scratch.glob("core*")]:
                 shutil.rmtree(self._scratch, ignore_errors=True)
             signal.signal(signal.SIGTERM, before[0])
@@ -224,20 +252,9 @@ class _Run:
 
         self._pool.statuses = tuple(STATUS_NAMES)
         worker = self._pool.start()
-        said = self._ask(worker, "describe")
-        if isinstance(said, Death):
-            how = said.signal or f"exit code {said.code}"
-            what = f"{said.overrun} took too long" if said.overrun else f"its process died of {how}"
-            text = tail(worker.files["stderr"], 0, 2000)
-            raise NotStarted(
-                f"UNAVAILABLE: {self._options.device} cannot be tested, {what}: {text}",
-                ExitCode.NOT_STARTED,
-            )
-        if said["type"] == "error":
-            code = for_error(said["code"])
-            raise NotStarted(said["text"], code if code == ExitCode.USAGE else ExitCode.NOT_STARTED)
+        said = describe(self._pool, worker, self._limits)
         self._write_run(said)
-        probed = self._ask(worker, "probe")
+        probed = self._pool.ask(worker, "probe", self._limits.device())
         if not isinstance(probed, Death) and probed["type"] == "probed":
             return worker
         self._health.probes = False
@@ -245,15 +262,6 @@ class _Run:
         self._journal.event("probe_failed", f"before any case, so later probes say nothing: {why}")
         self._pool.kill_all()
         return None
-
-    def _ask(self, worker: Worker, question: str) -> dict[str, Any] | Death:
-        worker.expect("start", self._limits.start())
-        worker.tell(cmd=question)
-        worker.expect(question, self._limits.start() + self._limits.device())
-        while True:
-            for _, message in self._pool.events(1.0):
-                if isinstance(message, Death) or message["type"] != "ready":
-                    return message
 
     def _write_run(self, said: Mapping[str, Any]) -> None:
         path = self._scratch / "capabilities.json"

@@ -154,8 +154,11 @@ class Scheduler:
             if self.health.suspect and any(role.probing for role in self._roles.values()):
                 return  # one asks, the others wait for the answer
             trial = None
+            mains = [role for role in self._roles.values() if role.trial is None]
+            free = [role for role in mains if not (role.left or role.current or role.last)]
+            if self._batches and len(free) >= len(self._batches):
+                return  # those that are starting will take them
             if not self._batches:
-                mains = [role for role in self._roles.values() if role.trial is None]
                 if any(role.left or role.current for role in mains):
                     return  # it may fail yet, or leave work behind
                 trial = self._suspects.next()

@@ -34,5 +34,5 @@ def deeds(suite, tmp_path_factory):
     out = tmp_path_factory.mktemp("deeds") / "out"
     return suite.run(
         out, "--device", "cpu:0", "-j", 2, "-k", "L1.[gbcoha]*", "--worker-memory", "700M",
-        "--timeout-scale", 0.3,
+        "--timeout-scale", 0.5,
     )  # fmt: skip

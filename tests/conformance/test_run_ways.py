@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from chipdock.conformance.journal import read
+
 pytestmark = pytest.mark.slow
 
 LIBDIR = Path(os.environ["CHIPDOCK_TEST_LIBDIR"])
@@ -151,14 +153,24 @@ def test_a_device_that_is_not_there_is_said_at_once(suite, tmp_path):
     assert "did you mean 'cpu:0'?" in ran.err
 
 
+def test_all_devices_of_a_plugin_share_the_cases(suite, tmp_path):
+    plugin = ("--plugin", LIBDIR / "libpair.so", "--device", "pair:all")
+    ran = suite.run(tmp_path / "out", *plugin, "-k", "L1.more.[pa][lf]*")
+    assert ran.code == 0, ran.err
+    assert ran.record.counts == {"PASS": 6}
+    parts = [read(ran.folder / f"pair-{n}") for n in range(2)]
+    assert [part.run["device"] for part in parts] == ["pair:0", "pair:1"]
+    assert [len(part.cases) for part in parts] == [3, 3]
+
+
 def test_crash_and_hang_name_the_slot_that_the_process_was_in(suite, tmp_path):
     ran = suite.run(
         tmp_path / "out", "--plugin", LIBDIR / "libfaults_copy.so", "--device", "faults:0",
-        "--case", "L1.entry.*", "--timeout-scale", 0.3,
+        "--case", "L1.entry.*", "--timeout-scale", 0.5,
     )  # fmt: skip
     crash, hang = (ran.record.cases[f"L1.entry.copies.any.n{n}"] for n in (4099, 4111))
     assert (crash.outcome, hang.outcome) == ("CRASH", "TIMEOUT")
     assert crash.reason == "the process died of SIGSEGV in memory.copy"
-    assert hang.reason == "took longer than 0.6 s in memory.copy"
+    assert hang.reason == "took longer than 1.0 s in memory.copy"
     assert crash.calls[-1] == ("memory.copy", "RUNNING")
     assert ran.record.end["coverage"]["memory.copy"]["OK"] >= 2  # of the probes

@@ -13,6 +13,9 @@
 
 #include "chipdock/chipdock.h"
 
+#ifndef FAKE_DEVICES
+#define FAKE_DEVICES 1
+#endif
 #ifndef FAKE_HEAP_BYTES
 #define FAKE_HEAP_BYTES ((uint64_t)1 << 30)
 #endif
@@ -36,7 +39,7 @@ static FAKE_UNUSED chipdock_status CHIPDOCK_CALL fake_count(chipdock_plugin* plu
                                                             int32_t* out_count,
                                                             chipdock_error* error) {
   (void)plugin, (void)error;
-  *out_count = 1;
+  *out_count = FAKE_DEVICES;
   return CHIPDOCK_OK;
 }
 
@@ -47,8 +50,8 @@ static FAKE_UNUSED chipdock_status CHIPDOCK_CALL fake_info(chipdock_plugin* plug
       sizeof(chipdock_heap), FAKE_HEAP_FLAGS, FAKE_HEAP_BYTES, 64, 0, 0, "fake"};
   static const chipdock_heap* const heaps[] = {&heap};
   (void)plugin;
-  if (index != 0) {
-    return chipdock_fail(error, CHIPDOCK_INVALID_ARGUMENT, "INVALID_ARGUMENT: index is 0");
+  if (index < 0 || index >= FAKE_DEVICES) {
+    return chipdock_fail(error, CHIPDOCK_INVALID_ARGUMENT, "INVALID_ARGUMENT: no such index");
   }
   out_info->product = "Fake";
   out_info->architecture = out_info->driver = out_info->pci_address = "";

@@ -9,8 +9,7 @@
 
 static chipdock_status CHIPDOCK_CALL ill_open(chipdock_plugin* plugin,
                                               const chipdock_device_open_desc* desc,
-                                              chipdock_device** out_device,
-                                              chipdock_error* error) {
+                                              chipdock_device** out_device, chipdock_error* error) {
   const char* file = getenv("FAKE_ILL");
   if (file != NULL && access(file, F_OK) == 0) {
     return chipdock_fail(error, CHIPDOCK_RESET_REQUIRED, "RESET_REQUIRED: the chip is ill");
