@@ -174,12 +174,16 @@ class Pool:
                 "capabilities": str(self.capabilities) if self.capabilities else "",
             }
         )
-        environment = os.environ | self.config.environment | {
-            "CHIPDOCK_LAYERS": self.config.layers(files["record"]),
-            "CHIPDOCK_FALLBACK": "error",
-            "PYTHONUNBUFFERED": "1",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        }
+        environment = (
+            os.environ
+            | self.config.environment
+            | {
+                "CHIPDOCK_LAYERS": self.config.layers(files["record"]),
+                "CHIPDOCK_FALLBACK": "error",
+                "PYTHONUNBUFFERED": "1",
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            }
+        )
         for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
             environment.pop(name, None)
         # Workers run in a folder of their own, where relative paths would mean something else.

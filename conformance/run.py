@@ -169,9 +169,8 @@ class _Run:
         except KeyboardInterrupt:
             if not self._journal.record.run:
                 raise
-            signal.signal(
-                signal.SIGINT, signal.SIG_IGN
-            )  # what follows is short, and has to be whole
+            # What follows is short, and has to be whole.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             self._pool.kill_all()
             self._journal.event("interrupted", "")
             for case_id in [i for i in self._ids if i not in self._journal.record.cases]:
