@@ -20,6 +20,7 @@ class Health:
     Attributes:
         suspect: A worker ended abnormally and no probe has answered since.
         quarantined: Why the device was given up, "" as long as it was not.
+        opened: The device could be opened at least once.
         probes: Whether probes tell anything: not if the first one failed before any case ran.
     """
 
@@ -36,6 +37,7 @@ class Health:
         self._just_reset = False
         self.suspect = False
         self.quarantined = ""
+        self.opened = False
         self.probes = True
 
     def doubt(self) -> None:
@@ -45,6 +47,7 @@ class Health:
     def good(self, text: str) -> None:
         """Take a probe's answer."""
         self._journal.event("probe_ok", text)
+        self.opened = True
         self.suspect = self._just_reset = False
 
     def failed(self, cause: str) -> None:

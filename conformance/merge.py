@@ -140,7 +140,7 @@ def _code(parts: Sequence[tuple[Path, RunRecord]], outcomes: Sequence[Outcome]) 
     codes = [exit_code(outcomes)]
     for _, part in parts:
         ended = ExitCode(part.end["exit_code"]) if part.end else ExitCode.INTERRUPTED
-        if ended in (ExitCode.INTERRUPTED, ExitCode.INFRASTRUCTURE):
+        if ended in (ExitCode.INTERRUPTED, ExitCode.NOT_STARTED, ExitCode.INFRASTRUCTURE):
             codes.append(ended)
     return worst(codes)
 

@@ -220,7 +220,9 @@ class Pool:
         readers |= {w.pidfd: w for w in self.workers.values()}
         ready, _, _ = select.select(list(readers), [], [], wait)
         for number in {readers[fd].number for fd in ready}:
-            worker = self.workers[number]
+            worker = self.workers.get(number)
+            if worker is None:
+                continue  # it was ended because of what another said
             yield from ((worker, message) for message in self._read(worker))
             if number in self.workers and worker.pidfd in ready:
                 yield from ((worker, message) for message in self._read(worker))

@@ -69,7 +69,7 @@ class Display:
             current: Ids that run now.
         """
         words = ", ".join(f"{count} {name}" for name, count in counts.items())
-        now = current[0] if current else "waiting for a worker"
+        now = current[0] if current else "no case" if done < self._total else "the end"
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, counts=words, description=now)
         elif time.monotonic() - self._last >= HEARTBEAT_S:

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from chipdock.cli.exit_codes import ExitCode, for_error
+from chipdock.cli.exit_codes import ExitCode, for_error, worst
 from chipdock.conformance._attribute import tail
 from chipdock.conformance.health import Health
 from chipdock.conformance.isolate import BAD
@@ -35,6 +35,7 @@ from chipdock.conformance.schedule import Limits, Scheduler
 
 __all__ = ["NotStarted", "Options", "describe", "execute", "unsettled"]
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ROUNDS = 50
 """Repetitions that are planned at a time when there is no end to them."""
 
@@ -162,15 +163,17 @@ class _Run:
         self._start = time.monotonic()
 
     def execute(self) -> tuple[RunRecord, ExitCode]:
-        before = [signal.signal(signal.SIGTERM, _interrupt), signal.getsignal(signal.SIGINT)]
-        code = ExitCode.INTERRUPTED
+        before = {number: signal.signal(number, _interrupt) for number in _ENDING}
+        code = ExitCode.INFRASTRUCTURE
         try:
             code = self._execute()
         except KeyboardInterrupt:
             if not self._journal.record.run:
                 raise
+            code = ExitCode.INTERRUPTED
             # What follows is short, and has to be whole.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in _ENDING:
+                signal.signal(number, signal.SIG_IGN)
             self._pool.kill_all()
             self._journal.event("interrupted", "")
             for case_id in [i for i in self._ids if i not in self._journal.record.cases]:
@@ -184,8 +187,8 @@ class _Run:
                 (self._options.out / FILE).unlink()
             if not [*self._scratch.glob("core*")]:
                 shutil.rmtree(self._scratch, ignore_errors=True)
-            signal.signal(signal.SIGTERM, before[0])
-            signal.signal(signal.SIGINT, before[1])
+            for number, handler in before.items():
+                signal.signal(number, handler)
         return self._journal.record, code
 
     def _execute(self) -> ExitCode:
@@ -214,7 +217,10 @@ class _Run:
             if case_id not in self._journal.record.cases:
                 self._blank(case_id, Outcome.MISSING, "no worker said what became of it")
         found = [self._journal.record.cases[case_id].outcome for case_id in self._ids]
-        return exit_code(found, quarantined=bool(self._health.quarantined))
+        code = exit_code(found, quarantined=bool(self._health.quarantined))
+        if self._health.quarantined and not self._health.opened:
+            return worst([code, ExitCode.NOT_STARTED])
+        return code
 
     def _repeat(self, scheduler: Scheduler, tick: Callable[[], None]) -> None:
         """Run every case several times; what failed only sometimes is FLAKY."""

@@ -191,7 +191,9 @@ class Scheduler:
     # What a worker says.
 
     def _heard(self, worker: Worker, message: Mapping[str, Any]) -> None:
-        role = self._roles[worker.number]
+        role = self._roles.get(worker.number)
+        if role is None:
+            return  # it was ended while it said this
         kind = message["type"]
         if kind == "ready":
             role.ready = True
@@ -206,6 +208,8 @@ class Scheduler:
             self._assign(worker)
         elif kind == "error":  # of a probe, or of opening the device for a batch
             self._ill(message["text"])
+        elif kind == "opened":
+            self.health.opened = self.health.opened or bool(message["device"])
         elif kind == "idle":
             self._assign(worker)
         elif kind == "start":

@@ -140,7 +140,7 @@ class _Loop:
             except Exception as error:
                 self.send("error", code=getattr(error, "code", "INTERNAL"), text=str(error))
                 return
-        self.send("opened")
+        self.send("opened", device=opens)
         for (case_id, item), following in zip(
             todo, [*(item for _, item in todo[1:]), None], strict=True
         ):

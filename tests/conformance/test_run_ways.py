@@ -2,6 +2,7 @@
 """Ways to run: interrupted and resumed, in shards, repeated, on a device that falls ill."""
 
 import os
+import select
 import signal
 from pathlib import Path
 
@@ -16,11 +17,16 @@ CPU = ("--device", "cpu:0")
 
 
 @pytest.fixture(scope="module")
-def interrupted(suite, tmp_path_factory):
+def pipe(suite):
+    """A slow case writes its process number here when it starts; reading waits for that."""
+    os.mkfifo(suite.folder / "slow")
+    return suite.folder / "slow"
+
+
+@pytest.fixture(scope="module")
+def interrupted(suite, pipe, tmp_path_factory):
     """A run that Ctrl-C ended while a case slept, and the worker's process number."""
     out = tmp_path_factory.mktemp("interrupted") / "out"
-    pipe = suite.folder / "slow"
-    os.mkfifo(pipe)
     process = suite.start("--out", out, *CPU, "-k", "L1.more.[ps]l*")
     worker = int(pipe.read_text(encoding="ascii"))
     process.send_signal(signal.SIGINT)
@@ -34,7 +40,7 @@ def test_ctrl_c_ends_the_workers_and_completes_the_journal(interrupted):
     assert ran.outcomes() == {
         **{f"L1.more.plain.any.n{n}": "PASS" for n in range(3)},
         **{f"L1.more.slow.any.n{n}": "NOT_RUN" for n in range(2)},
-    } or ran.record.counts["NOT_RUN"] in (2, 5)  # fmt: skip
+    }
     assert not Path(f"/proc/{worker}").exists()
 
 
@@ -48,6 +54,39 @@ def test_a_run_resumes_where_it_was_cut_short(suite, interrupted):
     assert len(ran.record.cases) == 5
     starts = [line["id"] for line in ran.lines if line["type"] == "start"]
     assert all(starts.count(case_id) == 1 for case_id in settled)
+
+
+def test_workers_end_with_an_owner_that_is_killed(suite, pipe, tmp_path):
+    (suite.folder / "fast").unlink(missing_ok=True)
+    process = suite.start("--out", tmp_path / "out", *CPU, "-k", "L1.more.[ps]l*")
+    worker = os.pidfd_open(int(pipe.read_text(encoding="ascii")))
+    process.kill()
+    assert select.select([worker], [], [], 30)[0], "the worker outlived its owner"
+    os.close(worker)
+    cut = suite.end(process, tmp_path / "out")
+    assert cut.record.end is None
+    assert cut.record.started <= {"L1.more.slow.any.n0"}
+    (suite.folder / "fast").touch()
+    ran = suite.end(suite.start("--resume", cut.folder), cut.folder)
+    assert ran.code == 0
+    assert ran.record.counts == {"PASS": 5}
+
+
+def test_a_run_that_cannot_start_leaves_its_folder_free(suite, tmp_path):
+    options = ("--plugin", LIBDIR / "libtoo_new.so", "--device", "fake:0", "--level", "L0")
+    ran = suite.run(tmp_path / "out", *options)
+    assert ran.code == 4
+    assert "VERSION_MISMATCH" in ran.err
+    assert list(ran.folder.iterdir()) == []
+
+
+def test_level_0_judges_a_device_that_does_not_open(suite, tmp_path):
+    options = ("--plugin", LIBDIR / "libfails_open.so", "--device", "fake:0")
+    ran = suite.run(tmp_path / "out", *options, "-k", "L[01].more.[rp][al][wa]*")
+    assert ran.code == ran.record.end["exit_code"] == 4
+    assert ran.record.counts == {"PASS": 1, "NOT_RUN": 3}
+    reason = ran.record.cases["L1.more.plain.any.n0"].reason
+    assert "open" in reason
 
 
 def test_shards_are_run_apart_and_merged(suite, tmp_path):
