@@ -111,6 +111,7 @@ class Scheduler:
         self._suspects = Suspects(settled)
         self._roles: dict[int, _Role] = {}
         self._early_deaths: Counter[str] = Counter()
+        self._gave_up = False
         self.health = health
 
     @property
@@ -131,12 +132,12 @@ class Scheduler:
         """
         self._suspects = Suspects(self._settled)
         self._batches.extend(batches)
+        self._gave_up = False
         for worker in list(self._pool.workers.values()):
             self._assign(worker)
         while self._batches or self._suspects or self._pool.workers:
-            if self.health.quarantined:
+            if self.health.quarantined and not self._gave_up:
                 self._give_up()
-                return
             self._start_workers()
             for worker, message in self._pool.events(1.0):
                 if isinstance(message, Death):
@@ -343,13 +344,22 @@ class Scheduler:
         self._batches = deque(batch for batch in self._batches if batch)
 
     def _give_up(self) -> None:
+        """Run nothing more that needs the device; level 0 still judges one that never opened."""
+        self._gave_up = True
         self._pool.kill_all()
+        for role in self._roles.values():
+            self._requeue(role)
         self._roles.clear()
         self._suspects.forget()
-        for case_id in (case_id for batch in self._batches for case_id in batch):
+        left, self._batches = self._batches, deque()
+        for batch in left:
+            if not self.health.opened and self._facts(batch[0]).level == "L0":
+                self._batches.append(batch)
+                continue
             reason = f"the device was given up: {self.health.quarantined}"
-            self._settled(self._blank(case_id, Outcome.NOT_RUN, reason))
-        self._batches.clear()
+            for case_id in batch:
+                self._settled(self._blank(case_id, Outcome.NOT_RUN, reason))
+        self.health.suspect = self.health.probes = False
 
     def _blank(self, case_id: str, outcome: Outcome, reason: str) -> CaseRecord:
         facts = self._facts(case_id)
