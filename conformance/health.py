@@ -56,7 +56,7 @@ class Health:
         if not self._command:
             self.give_up(f"{cause}; there is no --reset-cmd")
         elif self._just_reset or self._resets >= _MOST_RESETS:
-            self.give_up(f"{cause}; it was reset {self._resets} times")
+            self.give_up(f"{cause}, after resets: {self._resets}")
         else:
             self._reset()
 

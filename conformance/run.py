@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import platform
 import shutil
 import signal
 import tempfile
@@ -22,6 +20,7 @@ from typing import Any
 
 from chipdock.cli.exit_codes import ExitCode, for_error, worst
 from chipdock.conformance._attribute import tail
+from chipdock.conformance._host import environment, memory_share
 from chipdock.conformance.health import Health
 from chipdock.conformance.isolate import BAD
 from chipdock.conformance.journal import FILE, CaseRecord, Journal, RunRecord
@@ -154,7 +153,7 @@ class _Run:
             scratch=self._scratch,
             mask=options.mask,
             slots=slot_names(),
-            memory=options.memory or _memory_share(options.jobs),
+            memory=options.memory or memory_share(options.jobs),
         )
         self._pool = Pool(config)
         self._limits = Limits(options.timeout_scale)
@@ -288,7 +287,7 @@ class _Run:
                 "capabilities": said["capabilities"],
                 "seed": self._options.seed,
                 "options": options | {"out": str(self._options.out)},
-                "env": _environment(),
+                "env": environment(),
                 "mask": self._options.mask,
                 "selected": self._ids,
                 "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -341,31 +340,3 @@ class _Run:
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-def _environment() -> dict[str, str]:
-    cpu = platform.processor()
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        cpu = next((line.split(":", 1)[1].strip() for line in lines if "model name" in line), cpu)
-        release = platform.freedesktop_os_release().get("PRETTY_NAME", "")
-    except OSError:
-        release = platform.system()
-    return {
-        "os": release,
-        "kernel": platform.release(),
-        "cpu": cpu,
-        "python": platform.python_version(),
-        "chipdock": version("chipdock"),
-    }
-
-
-def _memory_share(jobs: int) -> int:
-    """Three quarters of what this machine or container has, shared by the workers."""
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
-        text = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-        total = min(total, int(text)) if text.isdecimal() else total
-    except OSError:
-        pass
-    return total * 3 // 4 // jobs
