@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from chipdock.conformance.case import Case
 from chipdock.conformance.contract import duties, slots
 from chipdock.conformance.evidence.report import ReportError
 from chipdock.conformance.evidence.report import load as load_report
@@ -43,6 +44,20 @@ TOLERANCES = {
     "first answer in 99.9 % or 99 % of the inputs",
 }
 """What each class of tolerance allows, in words. The limit of a case is in its evidence."""
+
+
+def _limit(case: Case) -> str:
+    """Return the figure of a case of class U, "" where the limit hangs on the values."""
+    if case.tolerance != "U":
+        return ""
+    from chipdock.conformance.numerics.ulp import ulp_limit  # noqa: PLC0415  needs numpy
+
+    try:
+        limit = ulp_limit(case.op.rpartition("::")[2], case.id.split(".")[3])
+    except KeyError:
+        return ""
+    steps = f", and {limit.roundings:g} roundings of what is between" if limit.roundings else ""
+    return f"; for {case.op} {limit.ulps:g} ULP{steps}"
 
 
 def history(case_id: str, names: Sequence[str], folders: Sequence[Path]) -> list[dict[str, Any]]:
@@ -113,7 +128,7 @@ def explain(manifest: Manifest, case_id: str, folders: Sequence[Path] = ()) -> d
         "shape_class": case.shape_class,
         "duties": {name: texts.get(name, "in no header") for name in case.duties},
         "tolerance": case.tolerance,
-        "tolerance_text": TOLERANCES[case.tolerance],
+        "tolerance_text": TOLERANCES[case.tolerance] + _limit(case),
         "needs": case.needs,
         "entry_points": {
             name: {

@@ -18,7 +18,14 @@ __all__ = ["group", "in_words", "last_call", "measured"]
 _Record = Mapping[str, Any]
 
 _RUNNING = frozenset({"", "RUNNING", "NONE", "-2147483648"})
-_UNITS = {"ulp": "ULP", "rel_l2": "relative L2 error", "abs": "absolute error"}
+_UNITS = {
+    "ulp": "ULP",
+    "rel_l2": "relative L2 error",
+    "bits": "elements with other bits",
+    "bound_ratio": "error, as a share of its bound,",
+    "steps": "steps of the quantization",
+    "share_off_by_one": "share of elements one step off",
+}
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|[-+]?(?<![A-Za-z_])\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _DTYPE = re.compile(r"\b(?:b?f(?:loat)?\d+\w*|[iu](?:nt)?\d+|bool|c\d+)\b")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what goes into and comes out of operators and models while a case runs.
+"""Writes what goes into and comes out of operators and models, and what was expected.
 
 For one case in one process (solo.py): the public functions of chipdock are wrapped before the case
 imports them. Inputs are on disk before the call, so that they outlive a crash in it.
@@ -47,7 +47,7 @@ class _Writer:
 
 
 def install(folder: Path) -> None:
-    """Wrap load, run_op, Model.run and Binding so that all tensors are written.
+    """Wrap load, run_op, Model.run, Binding and the suite's judge so that all tensors are written.
 
     Args:
         folder: Made if it is not there. Files are NNN_what.name.dtype.npy and NNN_load.model.onnx,
@@ -62,6 +62,7 @@ def install(folder: Path) -> None:
     _done = True
     import chipdock  # noqa: PLC0415  the runtime is loaded when a case is run
     from chipdock import model as models  # noqa: PLC0415
+    from chipdock.conformance.numerics.judge import Expected, Judge  # noqa: PLC0415
 
     writer = _Writer(folder)
     load, run_op = chipdock.load, chipdock.run_op
@@ -105,7 +106,19 @@ def install(folder: Path) -> None:
             writer.array(stem, f"out_{name}", value)
         return results
 
+    check = Judge.check
+
+    @functools.wraps(check)
+    def check_too(
+        self: Judge, got: Any, expected: Expected, name: str = "the output", **kwargs: Any
+    ) -> Any:
+        stem = writer.begin("judge")
+        writer.array(stem, f"{name}_got", got)
+        writer.array(stem, f"{name}_expected", expected.value)
+        return check(self, got, expected, name, **kwargs)
+
     for owner, name, made in (
+        (Judge, "check", check_too),
         (chipdock, "load", load_too),
         (chipdock, "run_op", run_op_too),
         (models.Model, "run", run_too),

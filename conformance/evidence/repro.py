@@ -109,8 +109,10 @@ case $debug in
       -ex "set exec-wrapper env 'LD_PRELOAD=$preload'" "$@" ;;
   valgrind)
     need valgrind
-    # Python's own allocator hides overruns from valgrind.
-    PYTHONMALLOC=malloc exec valgrind --error-exitcode=99 --track-origins=yes "$@" ;;
+    known=$("$python" -c 'import chipdock.conformance.evidence as e; print(e.__path__[0])')
+    # Python's own allocator would hide overruns. More options come from VALGRIND_OPTS.
+    PYTHONMALLOC=malloc exec valgrind -q --error-exitcode=99 \\
+      --suppressions="$known/python.supp" "$@" ;;
   *)
     die "INVALID_ARGUMENT: --debug $debug; allowed are gdb and valgrind" ;;
 esac

@@ -149,3 +149,31 @@ def test_browser_shows_every_section(small, tmp_path):
     assert drawn is not None
     # A blank page of this size packs into a few kB.
     assert (tmp_path / "shot.png").stat().st_size > 50_000
+
+
+def contrast(one, other):
+    """Contrast ratio of two colours. Source: WCAG 2.2, relative luminance."""
+
+    def luminance(text):
+        digits = text[1:] if len(text) == 7 else "".join(c * 2 for c in text[1:])
+        parts = [int(digits[n : n + 2], 16) / 255 for n in (0, 2, 4)]
+        parts = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_colours_can_be_read_in_both_themes(small):
+    themes = re.findall(r":root \{(.*?)\}", small, re.DOTALL)[:2]
+    assert len(themes) == 2
+    for theme in themes:
+        colour = dict(re.findall(r"--([\w-]+): (#[0-9a-f]+)", theme))
+        pairs = [
+            (name, f"{name}-soft") for name in ("good", "bad", "warn", "waived", "none", "gap")
+        ]
+        pairs += [(name, "card") for name in ("text", "soft", "link", "good", "bad", "warn")]
+        pairs += [("text", "page"), ("text", "code")]
+        for front, back in pairs:
+            ratio = contrast(colour[front], colour[back])
+            assert ratio >= 4.5, f"{front} on {back}: {ratio:.2f}"
