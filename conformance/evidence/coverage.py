@@ -14,7 +14,7 @@ from chipdock.conformance.case import Case
 from chipdock.conformance.contract import ARGUMENT_CODES, SlotContract, slots
 from chipdock.conformance.outcomes import Outcome
 
-__all__ = ["EXECUTED", "measure", "operators"]
+__all__ = ["EXECUTED", "absent", "measure", "operators"]
 
 EXECUTED = frozenset(
     {
@@ -62,6 +62,33 @@ def operators(
         for cell in dtypes.values():
             cell["executed"].sort()
     return {op: dict(sorted(found[op].items())) for op in sorted(found)}
+
+
+def absent(
+    table: Mapping[str, Mapping[str, Mapping[str, Any]]], cases: Iterable[Mapping[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return what the device lacks as far as this run has seen, and the models that blocks.
+
+    Args:
+        table: From `operators`.
+        cases: Case records of the run.
+
+    Returns:
+        operators: [{"op": "Erf", "dtypes": ["f16"]}] where all cases of a dtype were UNSUPPORTED;
+        dtypes is empty if that holds for every dtype that was tried. models: [{"name": id of the
+        case, "missing": [reason]}] for each case of level 5 that was UNSUPPORTED.
+    """
+    lacking = []
+    for op, dtypes in table.items():
+        gone = [name for name, cell in dtypes.items() if set(cell["counts"]) == {"UNSUPPORTED"}]
+        if gone:
+            lacking.append({"op": op, "dtypes": gone if len(gone) < len(dtypes) else []})
+    blocked = [
+        {"name": record["id"], "missing": [str(record.get("reason") or "not said")]}
+        for record in cases
+        if record["outcome"] == Outcome.UNSUPPORTED and str(record["id"]).startswith("L5.")
+    ]
+    return {"operators": lacking, "models": blocked}
 
 
 def measure(

@@ -134,7 +134,8 @@ def build(
         events: Lines of type "event".
         end: The line of type "end"; None for a run that was broken off.
         waivers: What waivers.py tells of its file: {"entries": […], "problems": […]}.
-        absence: Operators the plugin lacks and models that blocks: {"operators": […], "models": …}.
+        absence: Operators the plugin lacks and models that blocks, as `coverage.absent` has them;
+            None takes what the run has seen.
 
     Returns:
         Plain data that `schema()` describes.
@@ -145,6 +146,9 @@ def build(
     ended = end or {}
     code = ExitCode(int(ended.get("exit_code", ExitCode.INTERRUPTED)))
     capabilities = run.get("capabilities") or {}
+    covered = coverage.measure(
+        ended.get("coverage") or {}, capabilities.get("slots") or (), records, rows
+    )
     slowest = sorted(made, key=lambda case: -case["ms"])[:_SLOWEST]
     return {
         "schema": SCHEMA,
@@ -166,11 +170,9 @@ def build(
                 if case["ms"] > 0.0
             ]
         },
-        "coverage": coverage.measure(
-            ended.get("coverage") or {}, capabilities.get("slots") or (), records, rows
-        ),
+        "coverage": covered,
         "waivers": _plain(waivers or {"entries": [], "problems": []}),
-        "absence": _plain(absence or {"operators": [], "models": []}),
+        "absence": _plain(absence or coverage.absent(covered["operators"], records)),
         "events": [
             _plain({key: value for key, value in event.items() if key != "type"})
             for event in events

@@ -144,6 +144,21 @@ def test_an_operator_counts_as_executed_only_where_it_ran_on_the_target():
     assert cell["counts"] == {"PASS": 2, "UNSUPPORTED": 1, "FAIL": 1}
 
 
+def test_absent_is_what_no_case_could_run():
+    names = {"erf": ("f16", "f32"), "exp": ("f16", "f32"), "abs": ("f32",)}
+    ids = [f"L2.op.{op}.{dtype}.odd" for op, dtypes in names.items() for dtype in dtypes]
+    rows = {case_id: sample.row(case_id, op=case_id.split(".")[2].title()) for case_id in ids}
+    lacking = {"L2.op.erf.f16.odd", "L2.op.exp.f16.odd", "L2.op.exp.f32.odd"}
+    records = [sample.of_kind("UNSUPPORTED" if i in lacking else "PASS", i) for i in ids]
+    records.append(sample.of_kind("UNSUPPORTED", "L5.model.whisper.f32.base"))
+    made = report.build(sample.RUN, records, rows, end=sample.END)
+    jsonschema.validate(made, report.schema())
+    assert made["absence"] == {
+        "operators": [{"op": "Erf", "dtypes": ["f16"]}, {"op": "Exp", "dtypes": []}],
+        "models": [{"name": "L5.model.whisper.f32.base", "missing": ["op:Erf:f16"]}],
+    }
+
+
 def test_junit_counts_agree_with_its_cases(document):
     root = ET.fromstring(junit.render(document))
     cases = root.findall(".//testcase")
