@@ -13,7 +13,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 def find():
     """Path of a Chromium; skips the test with the reason if there is none.
 
-    CHIPDOCK_TEST_BROWSER names one; set but wrong, or CI without one, is a failure, not a skip.
+    CHIPDOCK_TEST_BROWSER names one; a wrong name is a failure, not a skip.
     """
     named = os.environ.get("CHIPDOCK_TEST_BROWSER", "")
     found = shutil.which(named) if named else next(filter(None, map(shutil.which, NAMES)), None)
