@@ -32,12 +32,17 @@ class _Writer:
         return f"{next(self._number):03}_{re.sub(r'[^A-Za-z0-9_]+', '_', what)}"
 
     def array(self, stem: str, name: str, value: Any) -> None:
-        """Write one tensor; the dtype is in the name, for .npy knows no bf16."""
+        """Write one tensor. Types that .npy lacks become their bits; the dtype is in the name."""
         if value is None:
             return
         made = np.asarray(value.numpy() if hasattr(value, "copy_to_numpy") else value)
         safe = re.sub(r"[^A-Za-z0-9_]+", "_", name)
-        np.save(self._folder / f"{stem}.{safe}.{made.dtype.name}.npy", made)
+        kept = made
+        if made.dtype.hasobject:
+            kept = made.astype(str)
+        elif made.dtype.isbuiltin != 1 and made.dtype.kind not in "US":
+            kept = made.copy(order="C").view(f"u{made.dtype.itemsize}")
+        np.save(self._folder / f"{stem}.{safe}.{made.dtype.name}.npy", kept)
 
     def model(self, stem: str, source: Any) -> None:
         """Write a model that was given as a proto or as bytes; a path is its own file."""
