@@ -112,7 +112,7 @@ case $debug in
     known=$("$python" -c 'import chipdock.conformance.evidence as e; print(e.__path__[0])')
     # Python's own allocator would hide overruns. More options come from VALGRIND_OPTS.
     PYTHONMALLOC=malloc exec valgrind -q --error-exitcode=99 \\
-      --suppressions="$known/python.supp" "$@" ;;
+      --suppressions="$known/valgrind.supp" "$@" ;;
   *)
     die "INVALID_ARGUMENT: --debug $debug; allowed are gdb and valgrind" ;;
 esac
