@@ -54,6 +54,14 @@ class RawDevice(Raw):
         """Close; what close says counts only if the case has not failed already."""
         self.close(check=kind is None)
 
+    def lane(self) -> RawDevice:
+        """Return the same device for another thread: what it makes is its own, close ends that."""
+        made = object.__new__(RawDevice)
+        made.__dict__ |= self.__dict__
+        made._memory, made._streams, made._events, made._devices = [], [], [], []
+        made.kept, made.error = [], None
+        return made
+
     def open(self, index: int | None = None) -> Any:
         """Open the device under test once more, or another one of the plugin."""
         out = self.ffi.new("chipdock_device**")

@@ -129,9 +129,10 @@ class SourceDevice(RawDevice):
         return out[0]
 
     def launch_desc(
-        self, x: Any, y: Any, count: int, factor: float, stream: Any = None, block: int = 32
+        self, places: tuple[Any, Any], count: int, factor: float, stream: Any = None
     ) -> Any:
-        """Return a launch of `scale` over `count` elements."""
+        """Return a launch of `scale` over `count` elements of (x, y), in blocks of 32."""
+        (x, y), block = places, 32
         bits = int.from_bytes(struct.pack("<f", factor), "little")
         arguments = [
             self.new("chipdock_argument", kind=1, memory=x),

@@ -72,7 +72,7 @@ def _run(
     x, y = device.alloc(len(data)), device.alloc(len(data) + 64)
     device.write(x, data)
     device.write(y, b"\xcb" * (len(data) + 64))
-    desc = device.launch_desc(x, y, count, factor, stream)
+    desc = device.launch_desc((x, y), count, factor, stream)
     device.ok("compile.launch_function", function, desc)
     if stream is not None:
         device.sync(stream)
@@ -222,7 +222,7 @@ def test_launch_refused(target: Target, variant: Variant) -> None:
     with SourceDevice(target) as device:
         module = device.compile(device.text_of_a_dialect())
         x, y = device.alloc(400), device.alloc(400)
-        desc, status = device.launch_desc(x, y, 100, 1.0), "INVALID_ARGUMENT"
+        desc, status = device.launch_desc((x, y), 100, 1.0), "INVALID_ARGUMENT"
         if variant.name == "kind":
             bad = device.new("chipdock_argument", kind=99)
             array = [bad, *(desc.arguments[i] for i in range(1, 4))]
@@ -253,7 +253,7 @@ def test_arguments_are_copied(target: Target, variant: object) -> None:
         data = struct.pack("<100f", *range(100))
         x, y = device.alloc(400), device.alloc(400)
         device.write(x, data)
-        desc = device.launch_desc(x, y, 100, 2.0, stream)
+        desc = device.launch_desc((x, y), 100, 2.0, stream)
         with Gate(device, stream):
             device.ok("compile.launch_function", device.function(module), desc)
             for i in range(4):

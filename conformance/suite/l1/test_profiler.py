@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from typing import Any
 
@@ -163,7 +164,7 @@ def test_order(target: Target, variant: Variant) -> None:
         session.flush()
         rows = [session.of(100 + i) for i in range(variant.size)]
         session.stop()
-        for earlier, later in zip(rows, rows[1:], strict=False):
+        for earlier, later in itertools.pairwise(rows):
             assert earlier["end_ns"] <= later["start_ns"], "work done later started earlier"
 
 
@@ -221,9 +222,7 @@ def test_flush(target: Target, variant: Variant) -> None:
 
 @case("L1.profiler.dropped", duties=("PRF-6",), needs=_PROFILER, entry_points=_SLOTS)
 def test_dropped(target: Target, variant: object) -> None:
-    """What does not fit a small buffer is told by a record of kind DROPPED, and nothing is lost
-    in silence.
-    """
+    """What does not fit a small buffer is told by a record of kind DROPPED."""
     with RawDevice(target) as device:
         session = Session(device, buffer_bytes=1)
         memory = device.alloc(64)

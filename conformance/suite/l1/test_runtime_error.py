@@ -39,7 +39,7 @@ class Pair:
 
 
 def _copies_so_far(target: Target) -> int:
-    """How many calls of memory.copy making two arrays takes: none where the host writes in place."""
+    """Calls of memory.copy that two arrays take: none where the host writes in place."""
     return 0 if target.device.host_visible else 2
 
 
@@ -106,9 +106,9 @@ def test_first_cause(target: Target, variant: Variant) -> None:
             try:
                 call()
             except chipdock.errors.DeviceLostError as error:
-                texts.append(str(error))
-                assert error.scope == "device"
+                texts.append(f"{error.scope}: {error}")
         assert len(texts) >= 2, "a lost device answered"
+        assert all(text.startswith("device: ") for text in texts), texts
         assert all("memory.copy failed on purpose" in text for text in texts), texts
 
 
