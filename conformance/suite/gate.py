@@ -73,7 +73,11 @@ class Gate(HostCall):
 
 def queue_call(device: RawDevice, stream: Any, function: Any, tag: int = 0) -> None:
     """Queue a Python function of the stream's state; it is kept until the case ends."""
-    made = device.ffi.callback("void(void*, int32_t)", lambda _context, state: function(state))
+
+    def call(_context: Any, state: int) -> None:
+        function(state)
+
+    made = device.ffi.callback("void(void*, int32_t)", call)
     device.kept.append(made)
     desc = device.new("chipdock_host_function_desc", function=made, correlation_id=tag)
     device.ok("stream.host_function", stream, desc)

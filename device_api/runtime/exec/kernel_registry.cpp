@@ -85,8 +85,8 @@ KernelRegistry::KernelRegistry(std::shared_ptr<Device> device) : device_(std::mo
   const chipdock_kernel* const* kernels = nullptr;
   uint64_t count = 0;
   ErrorRecord error;
-  check(table.list(device_->handle(), &kernels, &count, &error), error,
-        device_->name() + " kernel.list");
+  device_->check_call(table.list(device_->handle(), &kernels, &count, &error), error,
+                      "kernel.list");
   for (uint64_t i = 0; i < count; ++i) {
     by_op_[key_of(kernels[i]->domain, kernels[i]->op)].push_back(kernels[i]);
     if (unknown_flags(*kernels[i]) == 0) ++count_;
@@ -126,8 +126,8 @@ KernelChoice KernelRegistry::choose(const chipdock_node& node) const {
     }
     ErrorRecord error;
     int32_t answer = CHIPDOCK_SUPPORTS_NO;
-    check(table.supports(device_->handle(), kernel, &node, &answer, &error), error,
-          device_->name() + " kernel.supports " + name);
+    device_->check_call(table.supports(device_->handle(), kernel, &node, &answer, &error), error,
+                        ("kernel.supports " + name).c_str());
     if (answer == CHIPDOCK_SUPPORTS_NEEDS_SHAPE) {
       choice.needs_shape = true;
       choice.reason += name + ": decides when shapes are known\n";
@@ -139,8 +139,8 @@ KernelChoice KernelRegistry::choose(const chipdock_node& node) const {
     }
     double score = 0;
     if (table.score != nullptr) {
-      check(table.score(device_->handle(), kernel, &node, &score, &error), error,
-            device_->name() + " kernel.score " + name);
+      device_->check_call(table.score(device_->handle(), kernel, &node, &score, &error), error,
+                          ("kernel.score " + name).c_str());
     }
     candidates.push_back({kernel, score});
   }
@@ -159,7 +159,7 @@ KernelChoice KernelRegistry::choose(const chipdock_node& node) const {
       choice.reason += std::string(name) + ": " + error.text + "\n";
       continue;
     }
-    check(status, error, device_->name() + " kernel.create " + name);
+    device_->check_call(status, error, (std::string("kernel.create ") + name).c_str());
     if (handle == nullptr) {
       raise(CHIPDOCK_INTERNAL, device_->name(), " kernel.create ", name,
             " returned OK with NULL [BASE-8]");

@@ -167,8 +167,9 @@ std::vector<TensorRef> run_node(const NodeCall& call, const std::vector<const Te
   if (device.tables().kernel.workspace_size != nullptr) {
     uint64_t bytes = 0;
     ErrorRecord error;
-    check(device.tables().kernel.workspace_size(call.instance.handle(), &desc, &bytes, &error),
-          error, device.name() + " workspace_size of " + describe(call.node));
+    device.check_call(
+        device.tables().kernel.workspace_size(call.instance.handle(), &desc, &bytes, &error), error,
+        ("workspace_size of " + describe(call.node)).c_str());
     if (bytes > 0) {
       workspace = device.allocate(bytes, call.stream);
       desc.workspace = workspace->memory();

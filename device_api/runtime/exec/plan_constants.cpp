@@ -119,8 +119,8 @@ void PlanCompiler::pack_inputs(const IrNode& node, Step& step) {
     info.struct_size = sizeof(info);
     ErrorRecord error;
     const auto input = static_cast<uint32_t>(i);
-    check(table.prepack_size(step.instance->handle(), input, &value, &info, &error), error,
-          device.name() + " prepack_size of " + describe(node));
+    device.check_call(table.prepack_size(step.instance->handle(), input, &value, &info, &error),
+                      error, ("prepack_size of " + describe(node)).c_str());
     if (info.size == 0) continue;
     if (step.packed.empty()) step.packed.resize(node.inputs.size());
     keep_source_[i] = info.keep_source != 0;
@@ -139,8 +139,8 @@ void PlanCompiler::pack_inputs(const IrNode& node, Step& step) {
           desc.target = target.memory();
           desc.target_offset = target.offset();
           desc.correlation_id = device.next_correlation_id();
-          check(table.prepack(step.instance->handle(), &desc, &error), error,
-                device.name() + " prepack of " + describe(node));
+          device.check_call(table.prepack(step.instance->handle(), &desc, &error), error,
+                            ("prepack of " + describe(node)).c_str());
         });
     plan_->weight_bytes_ += info.size;
   }

@@ -277,8 +277,8 @@ class Specializer {
                     plan_.options_.max_threads);
     uint64_t bytes = 0;
     ErrorRecord error;
-    check(table.workspace_size(instance.handle(), &desc, &bytes, &error), error,
-          instance.device()->name() + " workspace_size of " + describe(*step.node));
+    instance.device()->check_call(table.workspace_size(instance.handle(), &desc, &bytes, &error),
+                                  error, ("workspace_size of " + describe(*step.node)).c_str());
     return bytes;
   }
 

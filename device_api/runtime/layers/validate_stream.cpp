@@ -18,7 +18,7 @@ void create(Book& book, chipdock_device* device, const chipdock_stream_desc* des
   book.live(Kind::kDevice, device, "device");
   want(out_stream != nullptr, book, "BASE-8", "out_stream is NULL");
   const auto given = in_struct(book, desc, "desc");
-  no_flags(book, given.flags, 0, "flags");
+  no_flags(book, given.flags, CHIPDOCK_STREAM_IMPORT, "flags");
 }
 void created(Book& book, chipdock_device* device, const chipdock_stream_desc*,
              chipdock_stream** out_stream, chipdock_error*) {
