@@ -33,9 +33,9 @@ class RawDevice(Raw):
         unit: Bytes of which offsets given to copies have to be multiples.
     """
 
-    def __init__(self, target: Target) -> None:
-        """Starts an instance and opens the device under test."""
-        super().__init__(target)
+    def __init__(self, target: Target, plugin: Any = None) -> None:
+        """Starts an instance, or takes a started one, and opens the device under test."""
+        super().__init__(target, plugin)
         self.heap = self.info().heaps[0]
         self.unit = int(self.heap.sub_allocation_alignment or self.heap.alignment)
         self._memory: list[tuple[Any, Any]] = []

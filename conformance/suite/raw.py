@@ -49,10 +49,15 @@ class Raw:
         error: Error record of the last call that got one.
     """
 
-    def __init__(self, target: Target) -> None:
-        """Starts the instance; `target` shuts it down at the end of the case."""
+    def __init__(self, target: Target, plugin: Any = None) -> None:
+        """Starts an instance, which `target` shuts down at the end of the case.
+
+        Args:
+            target: The fixture.
+            plugin: A started `RawPlugin` to use in its stead; the case shuts it down.
+        """
         self.target = target
-        self.plugin = target.raw()
+        self.plugin = target.raw() if plugin is None else plugin
         self.ffi = self.plugin.ffi
         self.handle = self.plugin.plugin
         self.index = int(target.name.rpartition(":")[2])

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel text for the source door of the compile table, by dialect: y[i] = x[i] * factor + n."""
+"""Kernel text for the source door of the compile table: y[i] = x[i] * factor + OFFSET.
+
+The texts are files of the folder `dialects`, one a dialect.
+"""
 
 from __future__ import annotations
 
+import functools
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from chipdock.conformance.case import NotSupported
@@ -12,38 +17,6 @@ from chipdock.conformance.suite.device import RawDevice
 
 __all__ = ["BROKEN", "SourceDevice", "Text"]
 
-# Dialects "c" and "c++": a call computes a block, `arguments` are pointers to buffers and scalars.
-_C_PRELUDE = """
-#include <stdint.h>
-typedef struct {
-  uint64_t grid[3], block[3], index[3];
-  void* local;
-  uint64_t local_bytes;
-} Block;
-"""
-_C_BODY = """
-void scale(void* const* a, const Block* b) {
-  const float* x = (const float*)a[0];
-  float* y = (float*)a[1];
-  const int64_t n = *(const int64_t*)a[2];
-  const float factor = *(const float*)a[3];
-  const int64_t begin = (int64_t)(b->index[0] * b->block[0]);
-  for (int64_t i = begin; i < begin + (int64_t)b->block[0] && i < n; ++i)
-    y[i] = x[i] * factor + OFFSET;
-}
-"""
-_OPENCL = """
-__kernel void scale(__global const float* x, __global float* y, long n, float factor) {
-  long i = get_global_id(0);
-  if (i < n) y[i] = x[i] * factor + OFFSET;
-}
-"""
-_CUDA = """
-extern "C" __global__ void scale(const float* x, float* y, long long n, float factor) {
-  long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  if (i < n) y[i] = x[i] * factor + OFFSET;
-}
-"""
 BROKEN = "this is no kernel in any language {"
 
 
@@ -52,7 +25,7 @@ class Text:
     """Kernel text of a dialect.
 
     Attributes:
-        dialect: "c", "opencl-c", ….
+        dialect: As the compiler names it, "c".
         prelude: Goes before it.
         body: The function `scale`.
     """
@@ -62,10 +35,14 @@ class Text:
     body: str
 
 
-_TEXTS = (
-    Text("c", _C_PRELUDE, _C_BODY), Text("c++", _C_PRELUDE, f'extern "C" {_C_BODY.strip()}'),
-    Text("opencl-c", "", _OPENCL), Text("cuda-c", "", _CUDA), Text("hip-c", "", _CUDA),
-)  # fmt: skip
+@functools.cache
+def _texts() -> tuple[Text, ...]:
+    """Every text of the folder `dialects`: prelude, a line of dashes, the function."""
+    found = []
+    for path in sorted((Path(__file__).parent / "dialects").glob("*.txt")):
+        prelude, _, body = path.read_text(encoding="utf-8").partition("----\n")
+        found.append(Text(path.stem, prelude, body))
+    return tuple(found)
 
 
 class SourceDevice(RawDevice):
@@ -87,10 +64,10 @@ class SourceDevice(RawDevice):
         if self.call("compile.caps", self.device, made) != 0:
             raise NotSupported(f"a compiler: {self.message}")
         offered = {self.text(made.dialects[i].name) for i in range(made.dialect_count)}
-        for text in _TEXTS:
+        for text in _texts():
             if text.dialect in offered:
                 return text
-        raise NotSupported(f"a dialect of {[text.dialect for text in _TEXTS]}")
+        raise NotSupported(f"a dialect of {[text.dialect for text in _texts()]}")
 
     def version(self, dialect: str) -> int:
         """Return the newest version of a dialect that caps lists."""

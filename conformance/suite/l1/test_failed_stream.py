@@ -35,12 +35,11 @@ def test_cause_is_sticky(target: Target, variant: Variant) -> None:
     """Sync and query of a failed stream return the first cause, each time."""
     with RawDevice(target) as device:
         stream = _aborted(device)
-        calls = {
-            "sync": [("stream.sync", -1)], "query": [("stream.query",)],
-            "sync_ask": [("stream.sync", 0)],
-            "mixed": [("stream.query",), ("stream.sync", -1), ("stream.query",)],
-        }[variant.name]  # fmt: skip
-        for slot, *more in calls * 3:
+        sync, query, ask = ("stream.sync", -1), ("stream.query",), ("stream.sync", 0)
+        calls: dict[str, list[tuple[Any, ...]]] = {
+            "sync": [sync], "query": [query], "sync_ask": [ask], "mixed": [query, sync, query],
+        }  # fmt: skip
+        for slot, *more in calls[variant.name] * 3:
             device.refuse(slot, "ABORTED", stream, *more)
             assert device.error.scope >= 1, "the scope is the stream, or wider"
 

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 from chipdock.conformance.case import NotSupported, Variant, case
 from chipdock.conformance.suite.canary import check_bytes
 from chipdock.conformance.suite.capture import GraphDevice
 from chipdock.conformance.suite.device import pattern
-from chipdock.conformance.suite.gate import Gate, queue_call
+from chipdock.conformance.suite.gate import queue_call
 from chipdock.conformance.suite.node import KernelBench
-from chipdock.conformance.suite.raw import status_name
 from chipdock.conformance.suite.variants import named, sizes
 from chipdock.conformance.target import Target
 
@@ -38,7 +35,7 @@ def test_capture_does_no_work(target: Target, variant: Variant) -> None:
     """What is queued while a stream is captured runs at the launch, not before."""
     with GraphDevice(target) as device:
         stream, memory = device.stream(), device.alloc(4096)
-        data, seen = pattern(4096, seed=40), []
+        data, seen = pattern(4096, seed=40), list[int]()
         device.write(memory, bytes(4096))
         instance = None
         expected = data
@@ -206,133 +203,6 @@ def test_info(target: Target, variant: Variant) -> None:
 
 
 @case(
-    "L1.graph.fork",
-    duties=("GRA-2",),
-    needs=_GRAPH,
-    entry_points=_SLOTS,
-    tolerance="E",
-    variants=named("fork_join two_forks nested"),
-)
-def test_fork_and_join(target: Target, variant: Variant) -> None:
-    """Streams forked into a capture by events are captured too, and joined the same way."""
-    with GraphDevice(target) as device:
-        a, b, c = (device.stream() for _ in range(3))
-        start, left, right, end = (device.alloc(_SIZE) for _ in range(4))
-        data = pattern(_SIZE, seed=41)
-        device.begin(a)
-        device.write(start, data, stream=a)
-        device.join(a, b)
-        device.move(start, left, _SIZE, stream=b)
-        if variant.name == "two_forks":
-            device.join(a, c)
-            device.move(start, right, _SIZE, stream=c)
-        elif variant.name == "nested":
-            device.join(b, c)
-            device.move(left, right, _SIZE, stream=c)
-            device.join(c, b)
-        else:
-            device.move(start, right, _SIZE, stream=a)
-        device.join(b, a)
-        if variant.name == "two_forks":
-            device.join(c, a)
-        device.move(left, end, _SIZE, stream=a)
-        exec_ = device.finish(a)
-        for _ in range(2):
-            for memory in (start, left, right, end):
-                device.write(memory, bytes(_SIZE))
-            device.launch(exec_, a)
-            device.sync(a)
-            for name, memory in (("left", left), ("right", right), ("end", end)):
-                check_bytes(device.read(memory, _SIZE), data, name)
-
-
-@case(
-    "L1.graph.refused",
-    duties=("GRA-2", "GRA-3", "BASE-8"),
-    needs=_GRAPH,
-    entry_points=_SLOTS,
-    variants=named("begin_twice end_without_begin end_twice not_joined end_on_the_fork"),
-)
-def test_refused(target: Target, variant: Variant) -> None:
-    """Captures that are begun, ended or joined wrongly are FAILED_PRECONDITION."""
-    with GraphDevice(target) as device:
-        stream, other, memory = device.stream(), device.stream(), device.alloc(64)
-        name = variant.name
-        if name == "end_without_begin":
-            device.refuse_end(stream)
-            return
-        device.begin(stream)
-        device.write(memory, b"1" * 64, stream=stream)
-        if name == "begin_twice":
-            desc = device.new("chipdock_capture_desc")
-            device.refuse("graph.begin_capture", "FAILED_PRECONDITION", stream, desc)
-            with_end = device.block("chipdock_graph**")
-            device.call("graph.end_capture", stream, with_end)
-            if with_end[0] != device.null:
-                device.ok("graph.destroy_graph", with_end[0])
-        elif name == "end_twice":
-            device.end(stream)
-            device.refuse_end(stream)
-        else:
-            device.join(stream, other)
-            device.write(memory, b"2" * 64, stream=other)
-            device.refuse_end(other if name == "end_on_the_fork" else stream)
-        # The capture is over also on failure: both streams work again.
-        for again in (stream, other) if name != "end_on_the_fork" else ():
-            device.write(memory, b"3" * 64, stream=again)
-            device.sync(again)
-            assert device.read(memory, 64) == b"3" * 64
-
-
-_DOOMS = {
-    "stream_sync": "", "stream_query": "", "event_query": "", "event_sync": "",
-    "foreign_wait": "slot:stream.host_function", "alloc_async": "slot:memory.alloc_async",
-    "free_async": "slot:memory.free_async",
-}  # fmt: skip
-
-
-@case(
-    "L1.graph.doomed",
-    duties=("GRA-3",),
-    needs=_GRAPH,
-    entry_points=_SLOTS,
-    variants=[Variant(name=name, needs=needs) for name, needs in _DOOMS.items()],
-)
-def test_doomed(target: Target, variant: Variant) -> None:
-    """A forbidden call is FAILED_PRECONDITION; the capture gives no graph, the stream goes on."""
-    with GraphDevice(target) as device:
-        stream, other, memory = device.stream(), device.stream(), device.alloc(64)
-        event, outside = device.event(), device.event()
-        device.ok("event.record", outside, other)
-        device.sync(other)
-        device.begin(stream)
-        device.write(memory, b"1" * 64, stream=stream)
-        device.ok("event.record", event, stream)
-        spare = device.alloc(64)
-        calls = {
-            "stream_sync": ("stream.sync", stream, 0),
-            "stream_query": ("stream.query", stream),
-            "event_query": ("event.query", event),
-            "event_sync": ("event.sync", event, 0),
-            "foreign_wait": ("stream.wait_event", stream, outside),
-            "free_async": ("memory.free_async", device.device, spare, stream),
-        }
-        if variant.name == "alloc_async":
-            desc = device.new("chipdock_alloc_desc", size=64, stream=stream)
-            out = device.block("chipdock_memory**")
-            device.refuse("memory.alloc_async", "FAILED_PRECONDITION", device.device, desc, out)
-        else:
-            slot, *arguments = calls[variant.name]
-            device.refuse(slot, "FAILED_PRECONDITION", *arguments)
-        first = device.message
-        device.refuse_end(stream)
-        assert first, "no text"
-        device.write(memory, b"3" * 64, stream=stream)
-        device.sync(stream)
-        assert device.read(memory, 64) == b"3" * 64
-
-
-@case(
     "L1.graph.host_function",
     duties=("GRA-4",),
     entry_points=_SLOTS,
@@ -404,79 +274,6 @@ def test_destroy_in_flight(target: Target, variant: object) -> None:
         device.drop(exec_)
         device.sync(stream)
         check_bytes(device.read(memory, 500_003), pattern(500_003, seed=19), "the launch's work")
-
-
-@case(
-    "L1.graph.update",
-    duties=("GRA-9", "GRA-7"),
-    needs="slot:graph.update",
-    tolerance="E",
-    entry_points=("graph.update",),
-    variants=named("source target both offset later_only"),
-)
-def test_update(target: Target, variant: Variant) -> None:
-    """Update changes the places of a captured copy, for later launches only."""
-    with GraphDevice(target) as device:
-        stream = device.stream()
-        unit = device.unit
-        blocks = [device.alloc(_SIZE + unit) for _ in range(4)]
-        for i, block in enumerate(blocks):
-            device.write(block, pattern(_SIZE + unit, seed=i))
-        device.begin(stream)
-        copied = device.copy(device.place(blocks[0]), device.place(blocks[2]), _SIZE, stream, 77)
-        assert copied == 0
-        exec_ = device.finish(stream)
-        source, destination, offset = 0, 2, 0
-        changes = []
-        if variant.name in {"source", "both", "later_only"}:
-            changes.append(device.change(77, 0, blocks[1]))
-            source = 1
-        if variant.name in {"target", "both"}:
-            changes.append(device.change(77, -1, blocks[3]))
-            destination = 3
-        if variant.name == "offset":
-            changes.append(device.change(77, 0, blocks[1], unit))
-            source, offset = 1, unit
-        if variant.name == "later_only":
-            with Gate(device, stream) if device.has("stream.host_function") else nullcontext():
-                device.launch(exec_, stream)
-                assert device.update(exec_, *changes) == 0, device.message
-            device.sync(stream)
-            check_bytes(device.read(blocks[2], _SIZE), pattern(_SIZE + unit, seed=0)[:_SIZE], "old")
-        else:
-            assert device.update(exec_, *changes) == 0, device.message
-        device.launch(exec_, stream)
-        device.sync(stream)
-        expected = pattern(_SIZE + unit, seed=source)[offset : offset + _SIZE]
-        check_bytes(device.read(blocks[destination], _SIZE), expected, "the launch's target")
-
-
-@case(
-    "L1.graph.update_refused",
-    duties=("GRA-9", "GRA-7", "BASE-8"),
-    needs="slot:graph.update",
-    entry_points=("graph.update",),
-    tolerance="E",
-    variants=named("no_such_enqueue no_such_argument second_is_bad"),
-)
-def test_update_is_all_or_nothing(target: Target, variant: Variant) -> None:
-    """A change that cannot be made is INVALID_ARGUMENT, and none of its set is made."""
-    with GraphDevice(target) as device:
-        stream = device.stream()
-        blocks = [device.alloc(_SIZE) for _ in range(3)]
-        for i, block in enumerate(blocks):
-            device.write(block, pattern(_SIZE, seed=i))
-        device.begin(stream)
-        assert device.copy(device.place(blocks[0]), device.place(blocks[2]), _SIZE, stream, 78) == 0
-        exec_ = device.finish(stream)
-        bad = {
-            "no_such_enqueue": [device.change(9999, 0, blocks[1])],
-            "no_such_argument": [device.change(78, 5, blocks[1])],
-            "second_is_bad": [device.change(78, 0, blocks[1]), device.change(9999, 0, blocks[1])],
-        }[variant.name]
-        assert status_name(device.update(exec_, *bad)) == "INVALID_ARGUMENT"
-        device.launch(exec_)
-        check_bytes(device.read(blocks[2], _SIZE), pattern(_SIZE, seed=0), "the old source's bytes")
 
 
 @case(

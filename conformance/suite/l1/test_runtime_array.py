@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -26,9 +27,7 @@ _DTYPES = {
 _SHAPES = {"scalar": (), "empty": (3, 0, 2), "odd": (7, 3, 5), "long": (10007,), "deep": (1,) * 12}
 
 
-def _values(
-    target: Target, dtype: str, shape: tuple[int, ...]
-) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+def _values(target: Target, dtype: str, shape: tuple[int, ...]) -> Any:
     kind = np.dtype(_DTYPES[dtype])
     if dtype in {"i4", "u4"}:
         low = -8 if dtype == "i4" else 0
@@ -73,12 +72,12 @@ def test_round_trip(target: Target, variant: Variant) -> None:
 def test_views(target: Target, variant: Variant) -> None:
     """A slice of an array shows the elements that numpy shows."""
     values = np.arange(240, dtype=np.int32).reshape(12, 20)
-    key: object = {
+    key: Any = {
         "first": np.s_[0], "last": np.s_[-1], "middle": np.s_[3:7], "step": np.s_[::3],
         "reversed": np.s_[::-1], "column": np.s_[:, 5], "newest": np.s_[2:4, 3:19:2],
     }[variant.name]  # fmt: skip
     array = chipdock.array(values, target.device)
-    np.testing.assert_array_equal(array[key].copy_to_numpy(), values[key])  # type: ignore[index]
+    np.testing.assert_array_equal(array[key].copy_to_numpy(), values[key])
 
 
 @case(

@@ -125,7 +125,8 @@ def test_failed_stream(target: Target, variant: Variant) -> None:
     layers = f"fault=memory.copy:{first}:INTERNAL", "mask=stream.*+event.*"
     with fresh_device(target, *layers) as device:
         arrays = [chipdock.array(np.full(100, i, np.int32), device) for i in range(3)]
-        stream, other, states = chipdock.Stream(device), chipdock.Stream(device), []
+        stream, other = chipdock.Stream(device), chipdock.Stream(device)
+        states: list[str] = []
         event = chipdock.Event(device)
         stream.copy(arrays[0], arrays[1])
         try:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The n-th call of a service or slot fails, for n = 1, 2, … until none is left to fail: the error
-is a defined one, nothing leaks, and the same work succeeds right afterwards.
+"""The n-th call of a service or slot fails, for n = 1, 2, … until none is left to fail.
+
+The error is a defined one, nothing leaks, and the same work succeeds right afterwards.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import numpy as np
 import chipdock
 from chipdock._cabi import RawError
 from chipdock.conformance.case import NotSupported, Variant, case, fail
-from chipdock.conformance.suite.layered import fresh_device, run_layers
-from chipdock.conformance.suite.l3.work import WORK
-from chipdock.conformance.suite.models import chain
 from chipdock.conformance.suite.device import RawDevice
+from chipdock.conformance.suite.l3.work import WORK
+from chipdock.conformance.suite.layered import fresh_device, run_layers
+from chipdock.conformance.suite.models import chain
 from chipdock.conformance.suite.raw import STATUS
 from chipdock.conformance.target import Target
 
@@ -33,7 +34,7 @@ def _array(device: chipdock.Device) -> None:
 def _stream(device: chipdock.Device) -> None:
     source = chipdock.array(np.full(100, 3, np.int32), device)
     target = chipdock.array(np.zeros(100, np.int32), device)
-    stream, seen = chipdock.Stream(device), []
+    stream, seen = chipdock.Stream(device), list[str]()
     stream.copy(source, target)
     stream.host_function(seen.append)
     stream.sync()
@@ -63,7 +64,7 @@ def _graph(device: chipdock.Device) -> None:
 
 
 def _model(device: chipdock.Device) -> None:
-    got = chipdock.load(chain(3), device)(np.ones(10, np.float32)).copy_to_numpy()
+    got = chipdock.load(chain(3), device).run({"x": np.ones(10, np.float32)})["y"].copy_to_numpy()
     assert (got == -1).all(), "the model is wrong"
 
 
@@ -109,15 +110,28 @@ _SLOTS = {
 }  # fmt: skip
 
 
-@case("L3.faults.slot", duties=("BASE-8", "MEM-9"), budget_ms=1000, variants=[
-    Variant(
-        name=f"{scenario}_{slot.replace('.', '_')}_{code.lower()}", scenario=scenario, slot=slot,
-        code=code, entry_points=(slot,),
-        needs=" and ".join(part for part in (f"slot:{slot}", _SCENARIOS[scenario][1]) if part),
-    )
-    for scenario, slots in _SLOTS.items() for slot in slots
-    for code in (("OUT_OF_MEMORY", "INTERNAL") if slot in {"memory.alloc", "memory.copy"}
-                 else ("INTERNAL",))])
+@case(
+    "L3.faults.slot",
+    duties=("BASE-8", "MEM-9"),
+    budget_ms=1000,
+    variants=[
+        Variant(
+            name=f"{scenario}_{slot.replace('.', '_')}_{code.lower()}",
+            scenario=scenario,
+            slot=slot,
+            code=code,
+            entry_points=(slot,),
+            needs=" and ".join(part for part in (f"slot:{slot}", _SCENARIOS[scenario][1]) if part),
+        )
+        for scenario, slots in _SLOTS.items()
+        for slot in slots
+        for code in (
+            ("OUT_OF_MEMORY", "INTERNAL")
+            if slot in {"memory.alloc", "memory.copy"}
+            else ("INTERNAL",)
+        )
+    ],
+)
 def test_slot_fails_once(target: Target, variant: Variant) -> None:
     """A slot fails at its n-th call: the caller hears of it or not, and all works right after."""
     quiet = 0
@@ -130,10 +144,22 @@ def test_slot_fails_once(target: Target, variant: Variant) -> None:
             break
 
 
-@case("L3.faults.open", duties=("BASE-8", "DEV-5"), budget_ms=500, mustpass=True, variants=[
-    Variant(name=f"{slot}_{code}".lower(), slot=f"device.{slot}", code=code,
-            entry_points=(f"device.{slot}",))
-    for slot in ("info", "open") for code in ("UNAVAILABLE", "BUSY", "OUT_OF_MEMORY")])
+@case(
+    "L3.faults.open",
+    duties=("BASE-8", "DEV-5"),
+    budget_ms=500,
+    mustpass=True,
+    variants=[
+        Variant(
+            name=f"{slot}_{code}".lower(),
+            slot=f"device.{slot}",
+            code=code,
+            entry_points=(f"device.{slot}",),
+        )
+        for slot in ("info", "open")
+        for code in ("UNAVAILABLE", "BUSY", "OUT_OF_MEMORY")
+    ],
+)
 def test_open_fails_once(target: Target, variant: Variant) -> None:
     """An open that fails leaves nothing open, and the next one works."""
     layers = run_layers(f"fault={variant.slot}:1:{variant.code}")
@@ -150,8 +176,14 @@ def test_open_fails_once(target: Target, variant: Variant) -> None:
     plugin.shutdown()
 
 
-@case("L3.faults.host_allocate", duties=("PLG-8", "BASE-8", "MEM-9"), budget_ms=1000, variants=[
-    Variant(name=name, scenario=name, needs=needs) for name, (_, needs) in _SCENARIOS.items()])
+@case(
+    "L3.faults.host_allocate",
+    duties=("PLG-8", "BASE-8", "MEM-9"),
+    budget_ms=1000,
+    variants=[
+        Variant(name=name, scenario=name, needs=needs) for name, (_, needs) in _SCENARIOS.items()
+    ],
+)
 def test_host_allocate_fails(target: Target, variant: Variant) -> None:
     """The host's allocate gives NULL at its n-th call: OUT_OF_MEMORY, and all works right after."""
     for n in range(1, _MOST):
@@ -194,22 +226,6 @@ class _Host:
             self.wrong.append(f"release of {size} bytes that were not allocated so")
 
 
-class _Instance:
-    """A target whose raw() is an instance with a host of the case's own."""
-
-    def __init__(self, target: Target, plugin: Any) -> None:
-        """Keeps both."""
-        self._target, self._plugin, self.name = target, plugin, target.name
-
-    def raw(self) -> Any:
-        """Return the instance."""
-        return self._plugin
-
-    def has(self, needs: str) -> bool:
-        """As the target."""
-        return self._target.has(needs)
-
-
 def _twice(device: RawDevice, name: str) -> None:
     """Do work that may run out of memory, and again what then must succeed."""
     first, again = device.lane(), device.lane()
@@ -223,9 +239,15 @@ def _twice(device: RawDevice, name: str) -> None:
     again.close()
 
 
-@case("L3.faults.service", duties=("PLG-8", "BASE-8"), budget_ms=1000, variants=[
-    Variant(name=name, work=name, needs=WORK[name][1])
-    for name in ("alloc", "write", "open", "stream_copy", "event", "kernel", "graph", "pinned")])
+@case(
+    "L3.faults.service",
+    duties=("PLG-8", "BASE-8"),
+    budget_ms=1000,
+    variants=[
+        Variant(name=name, work=name, needs=WORK[name][1])
+        for name in ("alloc", "write", "open", "stream_copy", "event", "kernel", "graph", "pinned")
+    ],
+)
 def test_service_fails(target: Target, variant: Variant) -> None:
     """The same on raw tables: a defined status, nothing of the host's left, and work goes on."""
     for n in range(1, _MOST):
@@ -233,7 +255,7 @@ def test_service_fails(target: Target, variant: Variant) -> None:
         host = _Host(plugin, n)
         try:
             plugin.start()
-            with RawDevice(_Instance(target, plugin)) as device:
+            with RawDevice(target, plugin) as device:
                 _twice(device, variant.work)
         except AssertionError as error:
             # Query or open may be what failed.
@@ -249,22 +271,33 @@ def test_service_fails(target: Target, variant: Variant) -> None:
             return
 
 
-@case("L3.faults.no_service", duties=("PLG-8",), budget_ms=500, variants=[
-    Variant(name=name, work=name, needs=WORK[name][1])
-    for name in ("write", "stream_copy", "kernel", "graph", "abort")])
+@case(
+    "L3.faults.no_service",
+    duties=("PLG-8",),
+    budget_ms=500,
+    variants=[
+        Variant(name=name, work=name, needs=WORK[name][1])
+        for name in ("write", "stream_copy", "kernel", "graph", "abort")
+    ],
+)
 def test_host_without_services(target: Target, variant: Variant) -> None:
     """A host that offers no service at all is served like any other."""
     plugin = target.raw(start=False)
     for name in ("log", "report"):
         setattr(plugin.host, name, plugin.ffi.NULL)
     plugin.start()
-    with RawDevice(_Instance(target, plugin)) as device:
+    with RawDevice(target, plugin) as device:
         WORK[variant.work][0](device)
     plugin.shutdown()
 
 
-@case("L3.faults.report", duties=("STR-3", "PLG-8"), budget_ms=500,
-      needs="slot:stream.abort and slot:stream.host_function", entry_points=("stream.abort",))
+@case(
+    "L3.faults.report",
+    duties=("STR-3", "PLG-8"),
+    budget_ms=500,
+    needs="slot:stream.abort and slot:stream.host_function",
+    entry_points=("stream.abort",),
+)
 def test_reports_name_live_things(target: Target, variant: object) -> None:
     """What the plugin reports by itself has a known code and names this device."""
     with RawDevice(target) as device:
@@ -275,8 +308,13 @@ def test_reports_name_live_things(target: Target, variant: object) -> None:
             assert text
 
 
-@case("L3.faults.capacity", duties=("MEM-9", "MEM-1"), budget_ms=2000, tolerance="E",
-      entry_points=("memory.alloc",))
+@case(
+    "L3.faults.capacity",
+    duties=("MEM-9", "MEM-1"),
+    budget_ms=2000,
+    tolerance="E",
+    entry_points=("memory.alloc",),
+)
 def test_memory_pressure(target: Target, variant: object) -> None:
     """With a device nearly full by its own limit, work is right or OUT_OF_MEMORY, never wrong."""
     if not target.has("op:Neg:f32"):
@@ -288,7 +326,7 @@ def test_memory_pressure(target: Target, variant: object) -> None:
             device.trim()
             device.set_memory_limit(limit)
             try:
-                wrong += not np.array_equal(model(x).copy_to_numpy(), x)
+                wrong += not np.array_equal(model.run({"x": x})["y"].copy_to_numpy(), x)
             except chipdock.errors.OutOfMemoryError:
                 assert limit, "OUT_OF_MEMORY without a limit"
         assert not wrong

@@ -26,6 +26,7 @@ _DUTIES = {"stream": "STR-5", "event": "EVT-3", "kernel": "KRN-5", "graph": "GRA
 
 def _live(device: RawDevice) -> Callable[[], object]:
     """What the device counts as live, if it counts."""
+
     def count() -> object:
         if not device.has("device.stats"):
             return None
@@ -36,12 +37,21 @@ def _live(device: RawDevice) -> Callable[[], object]:
     return count
 
 
-@case("L3.leaks.slot", duties=("MEM-2", "BASE-8"), budget_ms=1000, variants=[
-    Variant(name=name, needs=WORK[name][1], duties=("MEM-2", "BASE-8", _DUTIES.get(name, "MEM-1")))
-    for name in _MAKES])
+@case(
+    "L3.leaks.slot",
+    duties=("MEM-2", "BASE-8"),
+    budget_ms=1000,
+    variants=[
+        Variant(
+            name=name, needs=WORK[name][1], duties=("MEM-2", "BASE-8", _DUTIES.get(name, "MEM-1"))
+        )
+        for name in _MAKES
+    ],
+)
 def test_work_leaves_nothing(target: Target, variant: Variant) -> None:
     """What is made and ended 250 times leaves no handle, byte, file or thread."""
     with RawDevice(target) as device:
+
         def work() -> None:
             lane = device.lane()
             WORK[variant.name][0](lane)
@@ -50,9 +60,13 @@ def test_work_leaves_nothing(target: Target, variant: Variant) -> None:
         check_no_growth(work, _live(device))
 
 
-@case("L3.leaks.instance", duties=("PLG-6", "DEV-5"), budget_ms=2000,
-      entry_points=("device.open", "device.close"),
-      variants=named("query open stream write kernel"))
+@case(
+    "L3.leaks.instance",
+    duties=("PLG-6", "DEV-5"),
+    budget_ms=2000,
+    entry_points=("device.open", "device.close"),
+    variants=named("query open stream write kernel"),
+)
 def test_instances_leave_nothing(target: Target, variant: Variant) -> None:
     """Instances that are started, used and shut down leave no thread, file or memory."""
     name = variant.name
@@ -64,7 +78,7 @@ def test_instances_leave_nothing(target: Target, variant: Variant) -> None:
     def work() -> None:
         plugin.start()
         if name != "query":
-            with RawDevice(_Given(target, plugin)) as device:
+            with RawDevice(target, plugin) as device:
                 if name in WORK:
                     WORK[name][0](device)
         plugin.shutdown()
@@ -72,26 +86,15 @@ def test_instances_leave_nothing(target: Target, variant: Variant) -> None:
     check_no_growth(work, measured=50)
 
 
-class _Given:
-    """A target whose raw() is an instance that the case ends itself."""
-
-    def __init__(self, target: Target, plugin: object) -> None:
-        """Keeps both."""
-        self._target, self._plugin = target, plugin
-        self.name = target.name
-
-    def raw(self) -> object:
-        """Return the instance."""
-        return self._plugin
-
-    def has(self, needs: str) -> bool:
-        """As the target."""
-        return self._target.has(needs)
-
-
-@case("L3.leaks.compile", duties=("CMP-3", "CMP-5"), needs="slot:compile.compile_source",
-      budget_ms=15000, tier="nightly", entry_points=("compile.compile_source",),
-      variants=named("module broken"))
+@case(
+    "L3.leaks.compile",
+    duties=("CMP-3", "CMP-5"),
+    needs="slot:compile.compile_source",
+    budget_ms=15000,
+    tier="nightly",
+    entry_points=("compile.compile_source",),
+    variants=named("module broken"),
+)
 def test_compiling_leaves_nothing(target: Target, variant: Variant) -> None:
     """Modules that are compiled and ended, and text that does not compile, leave nothing."""
     with SourceDevice(target) as device:
@@ -103,7 +106,9 @@ def test_compiling_leaves_nothing(target: Target, variant: Variant) -> None:
             else:
                 desc = device.source(text, body=BROKEN)
                 out = device.block("chipdock_module**")
-                device.refuse("compile.compile_source", "INVALID_ARGUMENT", device.device, desc, out)
+                device.refuse(
+                    "compile.compile_source", "INVALID_ARGUMENT", device.device, desc, out
+                )
             device.kept.clear()
 
         check_no_growth(work, _live(device), measured=8)
@@ -179,8 +184,12 @@ _RUNTIME: dict[str, tuple[Callable[[chipdock.Device], None], str]] = {
 }  # fmt: skip
 
 
-@case("L3.leaks.runtime", duties=("MEM-2",), budget_ms=2000, variants=[
-    Variant(name=name, needs=needs) for name, (_, needs) in _RUNTIME.items()])
+@case(
+    "L3.leaks.runtime",
+    duties=("MEM-2",),
+    budget_ms=2000,
+    variants=[Variant(name=name, needs=needs) for name, (_, needs) in _RUNTIME.items()],
+)
 def test_runtime_leaves_nothing(target: Target, variant: Variant) -> None:
     """The same through the host runtime: what is dropped is given back."""
     with fresh_device(target) as device:
@@ -189,8 +198,14 @@ def test_runtime_leaves_nothing(target: Target, variant: Variant) -> None:
         check_no_growth(lambda: work(device), _runtime_counts(device), measured=measured)
 
 
-@case("L3.leaks.model", duties=("MEM-2", "KRN-5"), budget_ms=1000, needs="op:Neg:f32",
-      entry_points=("kernel.launch",), variants=named("same_shape many_shapes"))
+@case(
+    "L3.leaks.model",
+    duties=("MEM-2", "KRN-5"),
+    budget_ms=1000,
+    needs="op:Neg:f32",
+    entry_points=("kernel.launch",),
+    variants=named("same_shape many_shapes"),
+)
 def test_runs_leave_nothing(target: Target, variant: Variant) -> None:
     """Runs of one loaded model leave nothing, also when each has a shape of its own."""
     with fresh_device(target) as device:
@@ -229,7 +244,7 @@ def test_threads_and_files_end_with_the_instance(target: Target, variant: object
     for _ in range(3):  # What a library starts once a process is started by now.
         before = Footprint.now()
         plugin = target.raw()
-        with RawDevice(_Given(target, plugin)) as device:
+        with RawDevice(target, plugin) as device:
             for name, (work, needs) in WORK.items():
                 if name != "open" and target.has(needs):
                     lane = device.lane()

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices that are lost, by the fault layer and by hooks of the plugin, and work that is cancelled.
-"""
+"""Devices that are lost, by the fault layer or by the plugin's hooks, and cancelled work."""
 
 from __future__ import annotations
 
@@ -51,9 +50,16 @@ _LOSSES = (
 )  # fmt: skip
 
 
-@case("L3.lost.slot", duties=("DEV-5", "DEV-7"), budget_ms=500, mustpass=True, variants=[
-    Variant(name=name, slot=slot, needs=needs, entry_points=(slot, "device.close"))
-    for name, slot, needs in _LOSSES])
+@case(
+    "L3.lost.slot",
+    duties=("DEV-5", "DEV-7"),
+    budget_ms=500,
+    mustpass=True,
+    variants=[
+        Variant(name=name, slot=slot, needs=needs, entry_points=(slot, "device.close"))
+        for name, slot, needs in _LOSSES
+    ],
+)
 def test_lost_in_a_slot(target: Target, variant: Variant) -> None:
     """A device lost in a slot stays lost, closes, and opens anew; other openings go on."""
     work: Callable[[chipdock.Device], None] = (
@@ -106,8 +112,13 @@ def _hook(device: RawDevice, name: str, *arguments: Any) -> None:
         raise RawError(name, status, device.text(error.text))
 
 
-@case("L3.lost.hook", duties=("DEV-5", "DEV-7", "STR-3"), budget_ms=500,
-      entry_points=("device.close",), variants=named("alloc copy stream health close"))
+@case(
+    "L3.lost.hook",
+    duties=("DEV-5", "DEV-7", "STR-3"),
+    budget_ms=500,
+    entry_points=("device.close",),
+    variants=named("alloc copy stream health close"),
+)
 def test_lost_by_the_plugins_hook(target: Target, variant: Variant) -> None:
     """After a real loss every call is DEVICE_LOST, handles end, and close works."""
     with RawDevice(target) as device:
@@ -129,8 +140,14 @@ def test_lost_by_the_plugins_hook(target: Target, variant: Variant) -> None:
             assert out.state == 2
 
 
-@case("L3.lost.oom_hook", duties=("MEM-9",), budget_ms=500, entry_points=("memory.alloc",),
-      tolerance="E", variants=sizes(0, 1, 3))
+@case(
+    "L3.lost.oom_hook",
+    duties=("MEM-9",),
+    budget_ms=500,
+    entry_points=("memory.alloc",),
+    tolerance="E",
+    variants=sizes(0, 1, 3),
+)
 def test_out_of_memory_by_the_plugins_hook(target: Target, variant: Variant) -> None:
     """A real exhaustion after n allocations is OUT_OF_MEMORY and leaves what is live as it was."""
     with RawDevice(target) as device:
@@ -148,10 +165,16 @@ def test_out_of_memory_by_the_plugins_hook(target: Target, variant: Variant) -> 
 _CANCEL = "slot:stream.abort and slot:stream.host_function"
 
 
-@case("L3.cancel.queue", duties=("STR-3", "STR-7"), needs=_CANCEL, budget_ms=500,
-      entry_points=("stream.abort",), variants=sizes(1, 10, 300))
+@case(
+    "L3.cancel.queue",
+    duties=("STR-3", "STR-7"),
+    needs=_CANCEL,
+    budget_ms=500,
+    entry_points=("stream.abort",),
+    variants=sizes(1, 10, 300),
+)
 def test_cancel_a_long_queue(target: Target, variant: Variant) -> None:
-    """abort ends a queue of any length: each host function runs once and is told ABORTED."""
+    """Abort ends a queue of any length: each host function runs once and is told ABORTED."""
     with RawDevice(target) as device:
         stream, calls = device.stream(), [HostCall() for _ in range(variant.size)]
         gate = Gate(device, stream)
@@ -166,10 +189,16 @@ def test_cancel_a_long_queue(target: Target, variant: Variant) -> None:
             assert {call.states[0] for call in calls} == {STATUS["ABORTED"]}
 
 
-@case("L3.cancel.waiters", duties=("STR-6", "STR-3"), needs=_CANCEL, budget_ms=500,
-      entry_points=("stream.abort",), variants=sizes(1, 6))
+@case(
+    "L3.cancel.waiters",
+    duties=("STR-6", "STR-3"),
+    needs=_CANCEL,
+    budget_ms=500,
+    entry_points=("stream.abort",),
+    variants=sizes(1, 6),
+)
 def test_cancel_wakes_waiters(target: Target, variant: Variant) -> None:
-    """abort wakes every thread that waits for the stream."""
+    """Abort wakes every thread that waits for the stream."""
     with RawDevice(target) as device:
         stream, woken = device.stream(), []
         gate = Gate(device, stream)
@@ -186,10 +215,16 @@ def test_cancel_wakes_waiters(target: Target, variant: Variant) -> None:
         assert set(woken) <= {STATUS["ABORTED"], STATUS["OK"]}
 
 
-@case("L3.cancel.from_elsewhere", duties=("STR-6", "STR-7"), needs=_CANCEL, budget_ms=500,
-      entry_points=("stream.abort",), variants=named("other_stream own_function capture"))
+@case(
+    "L3.cancel.from_elsewhere",
+    duties=("STR-6", "STR-7"),
+    needs=_CANCEL,
+    budget_ms=500,
+    entry_points=("stream.abort",),
+    variants=named("other_stream own_function capture"),
+)
 def test_cancel_from_elsewhere(target: Target, variant: Variant) -> None:
-    """abort is called from host functions of other streams, of its own, and in a capture."""
+    """Abort is called from host functions of other streams, of its own, and in a capture."""
     if variant.name == "capture":
         target.require("slot:graph.begin_capture")
     with RawDevice(target) as device:
@@ -208,8 +243,14 @@ def test_cancel_from_elsewhere(target: Target, variant: Variant) -> None:
         assert device.read(memory, 64) == b"w" * 64
 
 
-@case("L3.cancel.many", duties=("STR-3", "STR-5"), needs=_CANCEL, budget_ms=500,
-      entry_points=("stream.abort", "stream.destroy"), variants=sizes(8, 32))
+@case(
+    "L3.cancel.many",
+    duties=("STR-3", "STR-5"),
+    needs=_CANCEL,
+    budget_ms=500,
+    entry_points=("stream.abort", "stream.destroy"),
+    variants=sizes(8, 32),
+)
 def test_cancel_many(target: Target, variant: Variant) -> None:
     """Streams that are aborted and destroyed in turn leave the others at work."""
     with RawDevice(target) as device:
@@ -225,8 +266,14 @@ def test_cancel_many(target: Target, variant: Variant) -> None:
             check_bytes(device.read(memories[i], 4099), pattern(4099, seed=i), f"stream {i}")
 
 
-@case("L3.cancel.model", duties=("STR-3", "KRN-3"), needs="op:Neg:f32", budget_ms=1000,
-      entry_points=("kernel.launch",), variants=named("stream_aborted other_thread"))
+@case(
+    "L3.cancel.model",
+    duties=("STR-3", "KRN-3"),
+    needs="op:Neg:f32",
+    budget_ms=1000,
+    entry_points=("kernel.launch",),
+    variants=named("stream_aborted other_thread"),
+)
 def test_cancel_beside_a_model(target: Target, variant: Variant) -> None:
     """A stream aborted beside runs of a model harms no run on another stream."""
     with fresh_device(target) as device:

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 
 import numpy as np
 
@@ -14,15 +18,23 @@ from chipdock.conformance.case import NotSupported, Variant, case
 from chipdock.conformance.suite.canary import check_bytes
 from chipdock.conformance.suite.children import finish, start
 from chipdock.conformance.suite.device import RawDevice, pattern
+from chipdock.conformance.suite.l3.work import WORK
 from chipdock.conformance.suite.raw import STATUS
+from chipdock.conformance.suite.threads import run_together
 from chipdock.conformance.suite.variants import named, sizes
 from chipdock.conformance.target import Target
 
 _MS = 3000
 
 
-@case("L3.processes.beside", duties=("DEV-4", "DEV-1"), needs="process", budget_ms=_MS,
-      entry_points=("device.open", "memory.copy"), variants=sizes(1, 4))
+@case(
+    "L3.processes.beside",
+    duties=("DEV-4", "DEV-1"),
+    needs="process",
+    budget_ms=_MS,
+    entry_points=("device.open", "memory.copy"),
+    variants=sizes(1, 4),
+)
 def test_beside_each_other(target: Target, variant: Variant) -> None:
     """Processes use the device at once, and each gets what it wrote."""
     children = [start(target, "work(50)\nprint('done')") for _ in range(variant.size)]
@@ -34,15 +46,21 @@ def test_beside_each_other(target: Target, variant: Variant) -> None:
         assert finish(child) == "done\n"
 
 
-@case("L3.processes.killed", duties=("DEV-4", "DEV-1"), needs="process", budget_ms=_MS,
-      entry_points=("device.open",), variants=named("idle at_work holding_memory"))
+@case(
+    "L3.processes.killed",
+    duties=("DEV-4", "DEV-1"),
+    needs="process",
+    budget_ms=_MS,
+    entry_points=("device.open",),
+    variants=named("idle at_work holding_memory"),
+)
 def test_killed(target: Target, variant: Variant) -> None:
     """A process that is killed takes nothing with it: others go on, and new ones start."""
     code = {
         "idle": "print('ready', flush=True)\nsys.stdin.read()",
         "at_work": "print('ready', flush=True)\nwhile True: work(1)",
-        "holding_memory": "kept = [chipdock.empty((1 << 20,), np.uint8, device) for _ in range(16)]\n"
-                          "print('ready', flush=True)\nsys.stdin.read()",
+        "holding_memory": "kept = [chipdock.empty((9**6,), np.uint8, device) for _ in range(16)]\n"
+        "print('ready', flush=True)\nsys.stdin.read()",
     }[variant.name]
     child = start(target, code)
     assert child.stdout is not None
@@ -69,15 +87,23 @@ _ENDS = {
     "after_shutdown": ("work(1)\nplugin.shutdown()", 0),
     "gate": ("s = chipdock.Stream(device)\ns.host_function(lambda _: None)\ndel s", 0),
     "event": ("e = chipdock.Event(device)\ns = chipdock.Stream(device)\ne.record(s)", 0),
-    "graph": ("s = chipdock.Stream(device)\na, b = (chipdock.array(np.arange(3), device) for _ in '12')\n"
+    "graph": ("s = chipdock.Stream(device)\n"
+        "a, b = (chipdock.array(np.arange(3), device) for _ in '12')\n"
               "s.begin_capture()\ns.copy(a, b)\ng = s.end_capture()\ng.launch(s)", 0),
     "open_capture": ("s = chipdock.Stream(device)\ns.begin_capture()", 0),
 }  # fmt: skip
 
 
-@case("L3.processes.exit", duties=("PLG-6", "BASE-9"), needs="process", budget_ms=_MS,
-      entry_points=("device.close",), variants=[
-          Variant(name=name, code=code, status=status) for name, (code, status) in _ENDS.items()])
+@case(
+    "L3.processes.exit",
+    duties=("PLG-6", "BASE-9"),
+    needs="process",
+    budget_ms=_MS,
+    entry_points=("device.close",),
+    variants=[
+        Variant(name=name, code=code, status=status) for name, (code, status) in _ENDS.items()
+    ],
+)
 def test_exit(target: Target, variant: Variant) -> None:
     """A process that ends with things open, or at work, ends: no hang, no signal, its own code."""
     finish(start(target, variant.code), variant.status)
@@ -127,8 +153,13 @@ if tiny * np.float64(1.0) == 0: print("denormals")
 """
 
 
-@case("L3.processes.state", duties=("BASE-9", "PLG-2"), needs="process", budget_ms=_MS,
-      entry_points=("device.open",))
+@case(
+    "L3.processes.state",
+    duties=("BASE-9", "PLG-2"),
+    needs="process",
+    budget_ms=_MS,
+    entry_points=("device.open",),
+)
 def test_process_state_is_left_alone(target: Target, variant: object) -> None:
     """Using the device changes no signal handler, locale, environment, affinity or float mode."""
     changed = finish(start(target, _STATE)).split()
@@ -140,7 +171,8 @@ import ctypes
 def facts():
     with open("/proc/self/status") as status:
         masks = [line for line in status if line.startswith(("SigCgt", "SigIgn", "SigBlk"))]
-    return masks, len(os.listdir("/proc/self/task")), dict(os.environ), sorted(os.listdir("/proc/self/fd"))
+    threads, files = os.listdir("/proc/self/task"), os.listdir("/proc/self/fd")
+    return masks, len(threads), dict(os.environ), sorted(files)
 before = facts()
 library = ctypes.CDLL(sys.argv[3], mode=ctypes.RTLD_LOCAL)
 after = facts()
@@ -152,9 +184,6 @@ for name, a, b in zip(("signals", "threads", "environment", "files"), before, af
 @case("L3.processes.load", duties=("PLG-2", "PLG-1", "BASE-9"), needs="process", budget_ms=_MS)
 def test_loading_runs_nothing(target: Target, variant: object) -> None:
     """Loading the library alone starts no thread, opens no file and handles no signal."""
-    import subprocess  # noqa: PLC0415
-    import sys  # noqa: PLC0415
-
     code = "import os, sys\n" + _LOAD.replace("sys.argv[3]", "sys.argv[1]")
     done = subprocess.run(
         [sys.executable, "-c", code, str(target.plugin_path)],
@@ -172,7 +201,8 @@ out = ffi.new("chipdock_device**")
 raw.call("open", table.open, raw.plugin,
          raw.new("chipdock_device_open_desc", index=int(sys.argv[2])), out)
 blob = ffi.new("char[]", bytes.fromhex(sys.argv[3]))
-external = raw.new("chipdock_external", kind=3, blob=blob, blob_size=len(sys.argv[3]) // 2, size=8192)
+external = raw.new("chipdock_external", kind=3, blob=blob, size=8192)
+external.blob_size = len(sys.argv[3]) // 2
 memory = ffi.new("chipdock_memory**")
 raw.call("import", memory_table.import_memory, out[0], external, memory)
 host = ffi.new("char[]", 8192)
@@ -190,9 +220,15 @@ print("done")
 """
 
 
-@case("L3.processes.shared", duties=("BASE-8", "MEM-2"), budget_ms=_MS, tolerance="E",
-      needs="process and slot:memory.export_memory and slot:memory.import_memory",
-      entry_points=("memory.export_memory", "memory.import_memory"), variants=sizes(1, 3))
+@case(
+    "L3.processes.shared",
+    duties=("BASE-8", "MEM-2"),
+    budget_ms=_MS,
+    tolerance="E",
+    needs="process and slot:memory.export_memory and slot:memory.import_memory",
+    entry_points=("memory.export_memory", "memory.import_memory"),
+    variants=sizes(1, 3),
+)
 def test_shared_memory(target: Target, variant: Variant) -> None:
     """Memory exported by blob is read and written by another process, and stays ours."""
     with RawDevice(target) as device:
@@ -228,15 +264,15 @@ def test_children_of_threads(target: Target, variant: Variant) -> None:
     assert results == ["done\n"] * variant.size
 
 
-@case("L3.soak.mixed", duties=("MEM-8", "MEM-2", "PLG-6"), budget_ms=30_000, tier="submit",
-      variants=named("threads instances memory"))
+@case(
+    "L3.soak.mixed",
+    duties=("MEM-8", "MEM-2", "PLG-6"),
+    budget_ms=30_000,
+    tier="submit",
+    variants=named("threads instances memory"),
+)
 def test_soak(target: Target, variant: Variant) -> None:
     """Twenty seconds of everything at once, of instances that come and go, of full memory."""
-    import time  # noqa: PLC0415
-
-    from chipdock.conformance.suite.l3.work import WORK  # noqa: PLC0415
-    from chipdock.conformance.suite.threads import run_together  # noqa: PLC0415
-
     end = time.monotonic() + 20
     names = [name for name, (_, needs) in WORK.items() if target.has(needs)]
 
@@ -258,7 +294,7 @@ def test_soak(target: Target, variant: Variant) -> None:
             blocks = [device.alloc(1 << 20) for _ in range(64)]
             for i, block in enumerate(blocks):
                 device.write(block, pattern(1 << 20, seed=i))
-        run_together([lambda name=name: work(device, name) for name in names])
+        run_together([functools.partial(work, device, name) for name in names])
         if variant.name == "memory":
             for i, block in enumerate(blocks):
                 check_bytes(device.read(block, 1 << 20), pattern(1 << 20, seed=i), f"block {i}")

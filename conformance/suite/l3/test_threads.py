@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 from chipdock.conformance.case import Variant, case
@@ -38,14 +40,18 @@ def _repeat(device: RawDevice, name: str) -> None:
             lane.close(check=False)
 
 
-@case("L3.threads.pair", duties=("MEM-8", "PLG-8"), budget_ms=500, variants=[
-    Variant(name=f"{a}_{b}", needs=needs_of(a, b), pair=(a, b)) for a, b in _PAIRS])
+@case(
+    "L3.threads.pair",
+    duties=("MEM-8", "PLG-8"),
+    budget_ms=500,
+    variants=[Variant(name=f"{a}_{b}", needs=needs_of(a, b), pair=(a, b)) for a, b in _PAIRS],
+)
 def test_pair(target: Target, variant: Variant) -> None:
-    """Four threads do one thing and four another, each on objects of its own; all come out right."""
+    """Four threads do one thing and four another, each on objects of its own."""
     with RawDevice(target) as device:
         first, second = variant.pair
         lanes = [first, second] * (_THREADS // 2)
-        run_together([lambda name=name: _repeat(device, name) for name in lanes])
+        run_together([functools.partial(_repeat, device, name) for name in lanes])
 
 
 @case("L3.threads.all", duties=("MEM-8",), budget_ms=500, mustpass=True)
@@ -53,13 +59,21 @@ def test_everything_at_once(target: Target, variant: object) -> None:
     """Whatever the plugin offers, all at once."""
     with RawDevice(target) as device:
         names = [name for name in WORK if target.has(WORK[name][1])]
-        run_together([lambda name=name: _repeat(device, name) for name in names])
+        run_together([functools.partial(_repeat, device, name) for name in names])
 
 
-@case("L3.threads.instances", duties=("PLG-6", "MEM-8"), budget_ms=500, variants=[
-    Variant(name=name, needs=needs_of(name), work=name) for name in ("write", "stream_copy", "kernel")])
+@case(
+    "L3.threads.instances",
+    duties=("PLG-6", "MEM-8"),
+    budget_ms=500,
+    variants=[
+        Variant(name=name, needs=needs_of(name), work=name)
+        for name in ("write", "stream_copy", "kernel")
+    ],
+)
 def test_instances(target: Target, variant: Variant) -> None:
     """Each thread has an instance of the plugin of its own, started and ended by it."""
+
     def work() -> None:
         for _ in range(3):
             with RawDevice(target) as device:
@@ -68,9 +82,14 @@ def test_instances(target: Target, variant: Variant) -> None:
     run_together([work] * 4)
 
 
-@case("L3.shared.enqueue", duties=("STR-6", "STR-1"), needs="slot:stream.create", budget_ms=500,
-      entry_points=("stream.sync", "stream.query", "memory.copy"),
-      variants=named("sync query sync_ask"))
+@case(
+    "L3.shared.enqueue",
+    duties=("STR-6", "STR-1"),
+    needs="slot:stream.create",
+    budget_ms=500,
+    entry_points=("stream.sync", "stream.query", "memory.copy"),
+    variants=named("sync query sync_ask"),
+)
 def test_asking_beside_enqueues(target: Target, variant: Variant) -> None:
     """Threads ask a stream or wait for it while one enqueues."""
     with RawDevice(target) as device:
@@ -96,9 +115,14 @@ def test_asking_beside_enqueues(target: Target, variant: Variant) -> None:
         check_bytes(device.read(memory, 4099), pattern(4099, seed=199), "the last copy")
 
 
-@case("L3.shared.event", duties=("EVT-6", "EVT-3"), needs="slot:event.create", budget_ms=500,
-      entry_points=("event.query", "event.sync", "event.destroy"),
-      variants=named("query sync destroy"))
+@case(
+    "L3.shared.event",
+    duties=("EVT-6", "EVT-3"),
+    needs="slot:event.create",
+    budget_ms=500,
+    entry_points=("event.query", "event.sync", "event.destroy"),
+    variants=named("query sync destroy"),
+)
 def test_events_beside_enqueues(target: Target, variant: Variant) -> None:
     """Threads ask, wait for and destroy events while one records and waits on streams."""
     with RawDevice(target) as device:
@@ -107,7 +131,7 @@ def test_events_beside_enqueues(target: Target, variant: Variant) -> None:
 
         def enqueue() -> None:
             lane = device.lane()
-            for event in events[:70 if variant.name != "destroy" else 35]:
+            for event in events[: 70 if variant.name != "destroy" else 35]:
                 lane.ok("event.record", event, stream)
                 lane.ok("stream.wait_event", other, event)
             lane.sync(other)
@@ -123,16 +147,22 @@ def test_events_beside_enqueues(target: Target, variant: Variant) -> None:
                     status = lane.call("event.query", event)
                     assert status in {STATUS["OK"], STATUS["NOT_READY"]}, status_name(status)
 
-        run_together([enqueue, *(lambda n=n: ask(n) for n in range(7))])
+        run_together([enqueue, *(functools.partial(ask, n) for n in range(7))])
         if variant.name == "destroy":
             for event in events[35:]:
                 device._events.remove(event)
 
 
-@case("L3.shared.abort", duties=("STR-6", "STR-3"), needs="slot:stream.abort", budget_ms=500,
-      entry_points=("stream.abort",), variants=named("enqueue sync both"))
+@case(
+    "L3.shared.abort",
+    duties=("STR-6", "STR-3"),
+    needs="slot:stream.abort",
+    budget_ms=500,
+    entry_points=("stream.abort",),
+    variants=named("enqueue sync both"),
+)
 def test_abort_beside_others(target: Target, variant: Variant) -> None:
-    """abort comes while other threads enqueue and wait: they see ABORTED or a failed stream."""
+    """Abort comes while other threads enqueue and wait: they see ABORTED or a failed stream."""
     with RawDevice(target) as device:
         for _ in range(20):
             stream, memory = device.stream(), device.alloc(4099)
@@ -141,9 +171,7 @@ def test_abort_beside_others(target: Target, variant: Variant) -> None:
                 lane = device.lane()
                 host = lane.block("char[]", 4099)
                 for _ in range(20):
-                    status = lane.copy(
-                        lane.place(host=host), lane.place(memory), 4099, stream
-                    )
+                    status = lane.copy(lane.place(host=host), lane.place(memory), 4099, stream)
                     assert status in {0, STATUS["FAILED_PRECONDITION"]}, status_name(status)
 
             def wait(stream: Any = stream) -> None:
@@ -153,15 +181,25 @@ def test_abort_beside_others(target: Target, variant: Variant) -> None:
             def abort(stream: Any = stream) -> None:
                 device.lane().ok("stream.abort", stream)
 
-            others = {"enqueue": [enqueue], "sync": [wait] * 3, "both": [enqueue, wait, wait]}
+            others: dict[str, list[Callable[[], None]]] = {
+                "enqueue": [enqueue],
+                "sync": [wait] * 3,
+                "both": [enqueue, wait, wait],
+            }
             run_together([abort, *others[variant.name]])
             device.refuse("stream.sync", "ABORTED", stream, -1)
             device.destroy(stream)
 
 
-@case("L3.shared.instance", duties=("KRN-3", "KRN-6"), needs="slot:kernel.launch", budget_ms=500,
-      entry_points=("kernel.launch",), tolerance="E", variants=[
-          Variant(name="inline"), Variant(name="streams", needs="slot:stream.create")])
+@case(
+    "L3.shared.instance",
+    duties=("KRN-3", "KRN-6"),
+    needs="slot:kernel.launch",
+    budget_ms=500,
+    entry_points=("kernel.launch",),
+    tolerance="E",
+    variants=[Variant(name="inline"), Variant(name="streams", needs="slot:stream.create")],
+)
 def test_one_instance(target: Target, variant: Variant) -> None:
     """Eight threads launch one instance at once, each on memory of its own."""
     with RawDevice(target) as device:
@@ -186,8 +224,14 @@ def test_one_instance(target: Target, variant: Variant) -> None:
         device.ok("kernel.destroy", instance)
 
 
-@case("L3.shared.memory", duties=("MEM-8", "MEM-1"), budget_ms=500, tolerance="E",
-      entry_points=("memory.copy", "memory.alloc"), variants=named("read_one parts free_elsewhere"))
+@case(
+    "L3.shared.memory",
+    duties=("MEM-8", "MEM-1"),
+    budget_ms=500,
+    tolerance="E",
+    entry_points=("memory.copy", "memory.alloc"),
+    variants=named("read_one parts free_elsewhere"),
+)
 def test_shared_memory(target: Target, variant: Variant) -> None:
     """Threads read one allocation, write parts of it, and free what others allocated."""
     with RawDevice(target) as device:
@@ -209,17 +253,23 @@ def test_shared_memory(target: Target, variant: Variant) -> None:
                 elif i == 0:
                     lane.ok("memory.free", lane.device, foreign[number])
 
-        run_together([lambda n=n: work(n) for n in range(_THREADS)])
+        run_together([functools.partial(work, n) for n in range(_THREADS)])
         if variant.name == "free_elsewhere":
             for freed in foreign:
                 device.forget(freed)
 
 
-@case("L3.shared.streams", duties=("STR-1", "MEM-8"), needs="slot:stream.host_function",
-      budget_ms=500, entry_points=("stream.host_function",))
+@case(
+    "L3.shared.streams",
+    duties=("STR-1", "MEM-8"),
+    needs="slot:stream.host_function",
+    budget_ms=500,
+    entry_points=("stream.host_function",),
+)
 def test_host_functions_of_many_streams(target: Target, variant: object) -> None:
     """Eight streams of eight threads run their host functions once each and in their own order."""
     with RawDevice(target) as device:
+
         def work() -> None:
             lane = device.lane()
             stream, seen, last = lane.stream(), [], HostCall()
@@ -234,8 +284,13 @@ def test_host_functions_of_many_streams(target: Target, variant: object) -> None
         run_together([work] * _THREADS)
 
 
-@case("L3.shared.profiler", duties=("PRF-4", "PRF-8"), needs="slot:profiler.start", budget_ms=500,
-      entry_points=("profiler.start", "profiler.flush"))
+@case(
+    "L3.shared.profiler",
+    duties=("PRF-4", "PRF-8"),
+    needs="slot:profiler.start",
+    budget_ms=500,
+    entry_points=("profiler.start", "profiler.flush"),
+)
 def test_profiler_beside_work(target: Target, variant: object) -> None:
     """A session that flushes all the time disturbs no thread at work."""
     with RawDevice(target) as device:
@@ -249,5 +304,5 @@ def test_profiler_beside_work(target: Target, variant: object) -> None:
                 device.lane().ok("profiler.flush", out[0], -1)
 
         work = [name for name in ("write", "stream_copy", "kernel") if target.has(WORK[name][1])]
-        run_together([flush, *(lambda name=name: _repeat(device, name) for name in work * 2)])
+        run_together([flush, *(functools.partial(_repeat, device, name) for name in work * 2)])
         device.ok("profiler.stop", out[0])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small pieces of work, one for each entry point or few, that check themselves and end what they
-make: threads run them beside each other, and the leak cases many times.
+"""Small pieces of work, one for each entry point or few, that check and end what they make.
+
+Threads run them beside each other, and the leak cases run them many times.
 """
 
 from __future__ import annotations
@@ -135,7 +136,10 @@ def _info(device: RawDevice) -> None:
 def _open(device: RawDevice) -> None:
     out = device.block("chipdock_device**")
     device.ok(
-        "device.open", device.handle, device.new("chipdock_device_open_desc", index=device.index), out
+        "device.open",
+        device.handle,
+        device.new("chipdock_device_open_desc", index=device.index),
+        out,
     )
     device.ok("device.close", out[0])
 
