@@ -121,8 +121,10 @@ def test_first_cause(target: Target, variant: Variant) -> None:
 )
 def test_failed_stream(target: Target, variant: Variant) -> None:
     """A stream whose work failed says why, each time, to its waiters too, and runs nothing more."""
-    first = 2 + (0 if target.device.host_visible else 3)
-    layers = f"fault=memory.copy:{first}:INTERNAL", "mask=stream.*+event.*"
+    mask = "mask=stream.*+event.*"
+    with fresh_device(target, mask) as device:
+        first = 2 + (0 if device.host_visible else 3)
+    layers = f"fault=memory.copy:{first}:INTERNAL", mask
     with fresh_device(target, *layers) as device:
         arrays = [chipdock.array(np.full(100, i, np.int32), device) for i in range(3)]
         stream, other = chipdock.Stream(device), chipdock.Stream(device)
