@@ -82,11 +82,6 @@ void real_loop(const void* x, void* y, int64_t n, const Params& params) {
   }
 }
 
-/// Apart from the other float functions, as it alone has a number, 0, for NaN.
-void thresholded_relu(const float* x, float* y, int64_t n, const UnaryParams<float>& params) {
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] > params.alpha ? x[i] : 0.0f;
-}
-
 template <size_t... Ops>
 constexpr std::array<Loop, sizeof...(Ops)> real_loops(std::index_sequence<Ops...>) {
   return {real_loop<static_cast<Unary>(Ops)>...};
@@ -217,7 +212,6 @@ class UnaryKernel final : public Kernel {
     half_ = half_codec(type);
     if (half_ || is(type, kit::kFloat32)) {
       single_ = CHIPDOCK_CPU_DISPATCH(unary_f32)(op);
-      if (op == Unary::kThresholdedRelu) single_ = thresholded_relu;
     } else if (is(type, kit::kFloat64)) {
       loop_ = kRealLoops[static_cast<size_t>(op)];
     } else {

@@ -8,19 +8,14 @@
 #include <cstring>
 #include <utility>
 
+#include "simd/vector.hpp"
+
 namespace chipdock::plugin::cpu::CHIPDOCK_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-constexpr int kRows = 14;  // 28 sums, 2 vectors of B, 1 broadcast: 31 of 32 registers.
-#elif defined(__AVX2__)
-constexpr int kVectorBytes = 32;
-constexpr int kRows = 6;  // 12 + 2 + 1 of 16 registers.
-#else
-constexpr int kVectorBytes = 16;
-constexpr int kRows = 6;
-#endif
+constexpr int kVectorBytes = kLanes * static_cast<int>(sizeof(float));
+// Sums, 2 vectors of B, 1 broadcast: 31 of the 32 registers that come with 16 lanes, 15 of 16.
+constexpr int kRows = kLanes == 16 ? 14 : 6;
 
 template <class T>
 struct Vector {

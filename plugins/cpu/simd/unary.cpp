@@ -65,7 +65,7 @@ CHIPDOCK_UNARY(GeluTanh,
                return 0.5f * x * (1.0f + tanh(0.79788456f * (x + 0.044715f * x * x * x)));)
 CHIPDOCK_UNARY(Celu, return x < 0.0f ? alpha * expm1(x / alpha) : x;)
 CHIPDOCK_UNARY(Mish, return mish(x);)
-CHIPDOCK_UNARY(ThresholdedRelu, return ((x > alpha) | (x != x)) ? x : Vf{};)
+CHIPDOCK_UNARY(ThresholdedRelu, return x > alpha ? x : Vf{};)  // 0 for NaN, as ONNX has it
 CHIPDOCK_UNARY(Swish, return x * sigmoid(alpha * x);)
 CHIPDOCK_UNARY(Clip, return min(max(x, splat(alpha)), splat(beta));)
 #undef CHIPDOCK_UNARY
