@@ -106,6 +106,24 @@ static void devices_are_found_by_name(void) {
   chipdock_host_destroy(host);
 }
 
+static void a_device_that_does_not_open_is_given_up(void) {
+  char path[4096];
+  const char* paths[1];
+  chipdock_host_desc desc = {sizeof(desc), 0, 1, 50, NULL, "none"};
+  chipdock_host_runtime* host = NULL;
+  chipdock_host_device* device = NULL;
+  const char* folder = getenv("CHIPDOCK_TEST_LIBDIR");
+  CHECK(folder != NULL && strlen(folder) < 4000);
+  sprintf(path, "%s/libhangs_open.so", folder);
+  paths[0] = path;
+  desc.paths = paths;
+  OK(chipdock_host_create(&desc, &host, E));
+  FAILS(CHIPDOCK_TIMEOUT, "opening fake:0",
+        chipdock_host_device_open(host, "fake:0", NULL, &device, E));
+  CHECK(device == NULL);
+  chipdock_host_destroy(host);
+}
+
 static void structs_follow_the_size_rules(void) {
   struct {
     chipdock_host_desc desc;
@@ -307,6 +325,7 @@ int main(void) {
   plugins_are_listed_with_state_and_cause();
   a_folder_with_a_manifest_is_taken();
   devices_are_found_by_name();
+  a_device_that_does_not_open_is_given_up();
   structs_follow_the_size_rules();
   tensors_copy_view_and_borrow();
   streams_order_work();

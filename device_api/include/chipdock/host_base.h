@@ -72,9 +72,10 @@ enum {
 /** How to make a host. */
 typedef struct chipdock_host_desc {
   uint32_t struct_size;
-  uint32_t flags;       /**< CHIPDOCK_HOST_*. [BASE-10] */
-  uint32_t path_count;  /**< Of `paths`. */
-  uint32_t layer_flags; /**< 0. */
+  uint32_t flags;      /**< CHIPDOCK_HOST_*. [BASE-10] */
+  uint32_t path_count; /**< Of `paths`. */
+  /** Limit of loading a plugin and of opening a device; 0 = CHIPDOCK_PROBE_TIMEOUT, else 20 s. */
+  uint32_t timeout_ms;
   /** Libraries, or what CHIPDOCK_HOST_SEARCH says; loaded first, in this order. */
   const char* const* paths;
   /** Layers as in CHIPDOCK_LAYERS; NULL or "" takes the environment's, "none" means none. */
@@ -126,8 +127,7 @@ CHIPDOCK_HOST_API uint32_t CHIPDOCK_CALL chipdock_host_version(void);
  *
  * Ownership: borrows `desc` for this call; returns `*out_host`, ended by chipdock_host_destroy.
  * Threading: any thread.
- * Blocking:  loads libraries and asks each for its devices, at most CHIPDOCK_PROBE_TIMEOUT seconds
- *            a plugin.
+ * Blocking:  loads libraries and asks each for its devices, at most `timeout_ms` a plugin.
  * Errors:    INVALID_ARGUMENT: NULL, a size. UNSUPPORTED: an unknown flag. A bad layer is the cause
  *            of every plugin.
  * Since:     host 0.1.

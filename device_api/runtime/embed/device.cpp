@@ -94,7 +94,7 @@ chipdock_status CHIPDOCK_CALL chipdock_host_device_open(chipdock_host_runtime* h
     // On a thread of its own, which owns what it uses: a driver may hang in here for ever.
     const auto opened = std::make_shared<std::shared_ptr<Device>>();
     chipdock::runtime::run_limited(
-        [=] { *opened = Device::open(found.plugin, found.index, options); }, -1,
+        [=] { *opened = Device::open(found.plugin, found.index, options); }, host->timeout_ns,
         std::string("opening ") + name);
     auto device = std::make_unique<chipdock_host_device>();
     device->device = std::move(*opened);

@@ -24,7 +24,8 @@
 
 struct chipdock_host_runtime {
   std::string layers;
-  std::mutex mutex;  ///< Over `plugins`, whose elements never move or change. [HST-6]
+  int64_t timeout_ns = -1;  ///< As run_limited takes it.
+  std::mutex mutex;         ///< Over `plugins`, whose elements never move or change. [HST-6]
   std::deque<chipdock::runtime::LoadReport> plugins;
 };
 

@@ -12,7 +12,7 @@ using runtime::LoadReport;
 
 /// Loads and lists one library. [HST-8]
 const LoadReport& load(chipdock_host_runtime& host, const std::string& path, uint32_t* index) {
-  LoadReport report = runtime::load_and_probe(path, {host.layers, {}});
+  LoadReport report = runtime::load_and_probe(path, {host.layers, {}}, host.timeout_ns);
   const std::lock_guard lock(host.mutex);
   if (index != nullptr) *index = static_cast<uint32_t>(host.plugins.size());
   host.plugins.push_back(std::move(report));
@@ -71,10 +71,10 @@ chipdock_status CHIPDOCK_CALL chipdock_host_create(const chipdock_host_desc* des
     chipdock_host_desc given{};
     if (desc != nullptr) given = take(desc, "desc");
     only_flags(given.flags, CHIPDOCK_HOST_SEARCH, "desc");
-    only_flags(given.layer_flags, 0, "desc");
     need_list(given.paths, given.path_count, "paths");
     auto host = std::make_unique<chipdock_host_runtime>();
     host->layers = text_or_empty(given.layers);
+    if (given.timeout_ms != 0) host->timeout_ns = int64_t{given.timeout_ms} * 1'000'000;
     for (uint32_t i = 0; i < given.path_count; ++i) need(given.paths[i], "paths entry");
     for (uint32_t i = 0; i < given.path_count; ++i) load_all(*host, given.paths[i]);
     if ((given.flags & CHIPDOCK_HOST_SEARCH) != 0) search_environment(*host);
