@@ -84,6 +84,15 @@ def test_doctor_ends_with_4_when_a_device_does_not_open(name):
     assert "fail" in {check["status"] for check in data["checks"]}
 
 
+def test_plugins_shows_a_device_that_does_not_open():
+    path = fake("fails_open")
+    data = document("plugins", "plugins", "--plugin", path)
+    state = next(plugin for plugin in data["plugins"] if plugin["path"] == path)
+    assert state["state"] == "unavailable"
+    assert "exclusive mode" in state["cause"]
+    assert state["cause"] in call("plugins", "--plugin", path).stdout
+
+
 def test_devices_points_to_what_is_not_ready():
     result = call("devices", "--plugin", fake("too_new"))
     assert result.exit_code == 0

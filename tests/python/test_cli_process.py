@@ -120,6 +120,28 @@ def test_a_reader_that_leaves_is_silent(words):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("words", ["--help", "include-dir", "info --ops", "devices --json"])
+def test_a_full_disk_is_an_error(words):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, *words.split()], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    said = "error: UNAVAILABLE: the output cannot be written: No space left on device"
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == 1
+    assert done.returncode == 1
+
+
+@pytest.mark.slow
+def test_a_trace_that_cannot_be_written_is_an_error(model):
+    command = [*COMMAND, "run", model, "--profile", "/dev/full"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = "error: UNAVAILABLE: the trace file /dev/full cannot be written: No space left on device"
+    assert done.stderr.splitlines()[-1] == said
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+@pytest.mark.slow
 def test_json_is_all_there_is_on_stdout(model):
     done = subprocess.run(
         [*COMMAND, "run", model, "--json"], capture_output=True, text=True, check=False

@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 
+from chipdock.cli.exit_codes import ExitCode
 from chipdock.models import Case, check_case, compare_outputs
 from chipdock.models.catalogue import Entry
 from chipdock.models.demo import Record, exit_code, run_model
@@ -100,4 +101,4 @@ def test_exit_codes_follow_the_one_table(verdicts, code):
         else Record("m", "d", verdict)
         for verdict in verdicts.split()
     ]
-    assert exit_code(records) == code
+    assert exit_code(records) is ExitCode(code)

@@ -102,6 +102,37 @@ def test_a_device_that_does_not_open_is_left_out(fakes):
     assert "fake:0" not in names
 
 
+def test_a_plugin_that_did_not_open_is_shown_as_such(fakes):
+    fakes("fails_open", "nano")
+    with pytest.raises(chipdock.errors.BusyError):
+        chipdock.device("fake:0")
+    by_id = {r.id: r for r in chipdock.plugins()}
+    report = by_id["chipdock.fails_open"]
+    assert report.state == "unavailable"
+    assert report.cause.startswith("BUSY: ")
+    assert "exclusive mode" in report.cause
+    assert report.devices == ("fake:0",)  # it may be tried again
+    assert by_id["chipdock.nano"].state == "ready"
+
+
+def test_a_wrong_option_is_not_held_against_the_plugin():
+    with pytest.raises(chipdock.errors.InvalidArgumentError, match="no_such"):
+        chipdock.device("cpu:0", no_such="1")
+    assert next(r for r in chipdock.plugins() if r.id == "chipdock.cpu").state == "ready"
+
+
+def test_an_open_that_works_makes_a_plugin_ready_again(fakes, monkeypatch):
+    fakes("nano")
+    nano = next(r.plugin for r in chipdock.plugins() if r.id == "chipdock.nano")
+    key = (nano.path, 0)
+    monkeypatch.setitem(chipdock._registry._unopened, key, ("unavailable", "BUSY: in use"))
+    states = {r.id: (r.state, r.cause) for r in chipdock.plugins()}
+    assert states["chipdock.nano"] == ("unavailable", "BUSY: in use")
+    monkeypatch.setattr(chipdock._registry, "_devices", {})
+    assert chipdock.device("nano:0").name == "nano:0"
+    assert {r.id: r.state for r in chipdock.plugins()}["chipdock.nano"] == "ready"
+
+
 def test_open_plugin_gives_instances_of_their_own():
     first, second = open_cpu(), open_cpu()
     assert first.plugin is not second.plugin

@@ -2,11 +2,12 @@
 """Plugins and devices of this process: loaded at first use, shut down in order at exit."""
 
 import atexit
+import contextlib
 import difflib
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chipdock import _core, errors
@@ -65,6 +66,17 @@ _devices: dict[tuple[str, int, str], "_core.Device"] = {}
 _first_failure: dict[str, str] = {}
 _TIMEOUT = _core.STATUS_NAMES.index("TIMEOUT")
 _hanging: dict[tuple[str, int, str], tuple[str, int]] = {}
+# Devices that did not open at the last try, by library and number: (state, cause).
+_unopened: dict[tuple[str, int], tuple[str, str]] = {}
+# An open that failed with one of these says that the hardware is not at hand, not that the plugin
+# is at fault.
+_ABSENT = (
+    errors.UnavailableError,
+    errors.BusyError,
+    errors.DeviceLostError,
+    errors.ResetRequiredError,
+    errors.OutOfMemoryError,
+)
 
 
 def _probe(manifest: Manifest) -> PluginReport:
@@ -81,9 +93,26 @@ def _probe(manifest: Manifest) -> PluginReport:
 def plugins() -> list[PluginReport]:
     """All plugins found, with state and cause; loads each at most once per process.
 
+    A plugin of which a device did not open at the last try has the state and cause of that; the
+    next open that works makes it ready again.
+
     Returns:
         One report per plugin, in order of discovery. Never raises for a broken plugin.
     """
+    return [_with_failed_open(report) for report in _probed()]
+
+
+def _with_failed_open(report: PluginReport) -> PluginReport:
+    """The report as it is, or with what happened to the device that did not open."""
+    if report.plugin is None or report.state != "ready":
+        return report
+    with _lock:
+        found = [f for (path, _), f in sorted(_unopened.items()) if path == report.plugin.path]
+    return replace(report, state=found[0][0], cause=found[0][1]) if found else report
+
+
+def _probed() -> list[PluginReport]:
+    """All plugins as they were when they were loaded."""
     reports = []
     for manifest in find_plugins():
         key = os.path.realpath(manifest.path)
@@ -117,13 +146,10 @@ def devices() -> list["_core.Device"]:
         shown with their cause by plugins() and `chipdock doctor`.
     """
     found = []
-    for report in plugins():
+    for report in _probed():
         for name in report.devices:
-            try:
+            with contextlib.suppress(ChipdockError):  # plugins() shows it
                 found.append(device(name))
-            except ChipdockError as error:
-                with _lock:
-                    _first_failure.setdefault(name, str(error))
     return found
 
 
@@ -160,7 +186,7 @@ def device(name: "str | _core.Device" = "cpu:0", **options: str) -> "_core.Devic
     if isinstance(name, _core.Device):
         return name
     base, index = _split(name)
-    reports = plugins()
+    reports = _probed()
     match = next((r for r in reports if base == r.name), None)
     match = match or next((r for r in reports if base == r.id), None)
     if match is None:
@@ -191,7 +217,15 @@ def _open(plugin: "_core.Plugin", index: int, options: Mapping[str, str]) -> "_c
                 found = _devices[key] = _core.Device.open(plugin, index, items)
             except errors.TimeoutError as error:  # a thread hangs in there: one is enough
                 _hanging[key] = (str(error), _TIMEOUT)
+                _unopened[key[:2]] = ("timeout", str(error))
                 raise
+            except InvalidArgumentError:  # most often of the options; nothing to hold against it
+                raise
+            except ChipdockError as error:
+                absent = isinstance(error, _ABSENT)
+                _unopened[key[:2]] = ("unavailable" if absent else "broken", str(error))
+                raise
+            _unopened.pop(key[:2], None)
         return found
 
 

@@ -4,6 +4,7 @@
 What the commands do is in the modules that are named after them.
 """
 
+import errno
 import os
 import sys
 from collections.abc import MutableMapping, Sequence
@@ -26,6 +27,10 @@ from chipdock.cli.exit_codes import PRIORITY, ExitCode, for_error
 __all__ = ["Group", "cli", "describe"]
 
 DEBUG_VARIABLE = "CHIPDOCK_DEBUG"
+
+
+# What a full disk, a quota or a broken device says to a write to stdout.
+_OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _usage_text(error: click.ClickException) -> str:
@@ -59,6 +64,9 @@ def describe(error: BaseException) -> tuple[str, ExitCode]:
         return text if known else f"{status}: {text}", for_error(status)
     if isinstance(error, MemoryError):
         return "OUT_OF_MEMORY: the host has no memory left for it", ExitCode.FAILURES
+    if isinstance(error, OSError) and error.filename is None and error.errno in _OUTPUT_FULL:
+        what = f"the output cannot be written: {os.strerror(error.errno or 0)}"
+        return f"UNAVAILABLE: {what}; nothing behind this point was shown", ExitCode.FAILURES
     if isinstance(error, OSError):
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return f"UNAVAILABLE: {what}", ExitCode.FAILURES
@@ -67,7 +75,7 @@ def describe(error: BaseException) -> tuple[str, ExitCode]:
 
 
 def _close_stdout() -> None:
-    """Let nothing complain about a reader that left, not even the flush at exit."""
+    """Let nothing complain about output that has nowhere to go, not even the flush at exit."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
@@ -114,6 +122,11 @@ class Group(click.Group):
         except BrokenPipeError:
             _close_stdout()
             code = ExitCode.PIPE_CLOSED
+        except OSError as error:
+            _close_stdout()
+            if code == ExitCode.GOOD:
+                text, code = describe(error)
+                click.echo(f"error: {text}", err=True)
         sys.exit(int(code))
 
     def _run(self, words: list[str], name: str, extra: dict[str, Any]) -> int:

@@ -49,11 +49,17 @@ device_option = click.option(
 )
 
 
-def probe_plugins() -> "list[chipdock.PluginReport]":
-    """Load what can be loaded; shows a sign of life where a plugin is slow."""
+def probe_plugins(opened: bool = False) -> "list[chipdock.PluginReport]":
+    """Load what can be loaded; shows a sign of life where a plugin is slow.
+
+    Args:
+        opened: Also open every device, so that a plugin that loads but does not start shows.
+    """
     import chipdock
 
     with working("looking at plugins"):
+        if opened:
+            chipdock.devices()
         return chipdock.plugins()
 
 

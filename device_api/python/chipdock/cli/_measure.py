@@ -89,12 +89,19 @@ def profile_once(model: "chipdock.Model", feed: Feed, trace: str | None) -> list
         name, calls and ms of each operator and copy, the longest first.
 
     Raises:
-        UnavailableError: `trace` cannot be written.
+        Failure: `trace` cannot be written (exit code 1).
     """
     import chipdock
 
-    with chipdock.profile(trace) as profile:
-        model.run(feed.arrays)
+    ran = False
+    try:
+        with chipdock.profile(trace) as profile:
+            model.run(feed.arrays)
+            ran = True
+    except chipdock.errors.UnavailableError as error:
+        if not ran:
+            raise
+        raise Failure(str(error), ExitCode.FAILURES) from error
     return [
         {"name": name, "calls": calls, "ms": spent / 1e6}
         for name, (calls, spent) in profile.total_by_name().items()

@@ -42,7 +42,7 @@ def print_plugins(out: "Console", reports: "list[chipdock.PluginReport]") -> Non
 @click.option("--scan", is_flag=True, help="Read manifests only; open no library.")
 @json_option
 def plugins(scan: bool, as_json: bool) -> None:
-    """List plugins, with state and cause.
+    """List plugins, with state and cause. Each device is opened once, unless --scan is given.
 
     They come from installed packages, CHIPDOCK_PLUGIN_PATH, --plugin, and the folders plugins.d of
     the machine's and the user's configuration.
@@ -56,7 +56,7 @@ def plugins(scan: bool, as_json: bool) -> None:
             for m in find_plugins()
         ]
     else:
-        reports = probe_plugins()
+        reports = probe_plugins(opened=True)
     if as_json:
         emit_json("plugins", {"plugins": [plugin_data(report) for report in reports]})
     else:

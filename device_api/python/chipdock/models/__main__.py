@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from chipdock.cli.exit_codes import ExitCode
 from chipdock.models import catalogue
 from chipdock.models.catalogue import Entry
 from chipdock.models.demo import SCHEMA, Loader, Record, exit_code, run_model
@@ -46,7 +47,8 @@ def _loader(device: str, fallback: "FallbackPolicy", threads: int | None) -> Loa
     """Return a loader over the public interface, after asking for the device once.
 
     Raises:
-        click.exceptions.Exit: Code 2 when no device can have that name, 4 when it does not start.
+        click.exceptions.Exit: USAGE when no device can have that name, NOT_STARTED when it does not
+            start.
     """
     import chipdock
 
@@ -54,7 +56,9 @@ def _loader(device: str, fallback: "FallbackPolicy", threads: int | None) -> Loa
         chipdock.device(device)
     except Exception as error:
         click.echo(str(error), err=True)
-        raise click.exceptions.Exit(2 if "INVALID_ARGUMENT" in str(error) else 4) from error
+        named = isinstance(error, chipdock.errors.InvalidArgumentError)
+        code = ExitCode.USAGE if named else ExitCode.NOT_STARTED
+        raise click.exceptions.Exit(code) from error
     return lambda path: chipdock.load(path, device=device, fallback=fallback, threads=threads)
 
 
@@ -66,7 +70,7 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
-            raise click.exceptions.Exit(130) from None
+            raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -104,7 +108,7 @@ def fetch_models(names: tuple[str, ...], everything: bool) -> None:
             click.echo(str(error), err=True)
             path, missing = None, True
         click.echo(f"{item.name}\t{path or 'NOT_RUN'}")
-    raise click.exceptions.Exit(3 if missing else 0)
+    raise click.exceptions.Exit(ExitCode.NOT_RUN if missing else ExitCode.GOOD)
 
 
 @main.command("demo")
@@ -144,7 +148,7 @@ def demo(
             "schema": SCHEMA,
             "device": device,
             "fallback": fallback,
-            "exit_code": code,
+            "exit_code": int(code),
             "models": [record.as_json() for record in records],
         }
         click.echo(json.dumps(data, indent=2, ensure_ascii=False))

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from chipdock.cli.exit_codes import ExitCode, worst
 from chipdock.models.catalogue import Entry
 from chipdock.models.check import CaseResult, Runner, check_case, reference_runner
 from chipdock.models.fetch import ModelUnavailable, fetch
@@ -176,11 +177,12 @@ def run_model(
         return Record(item.name, item.domain, "NOT_RUN", str(error))
 
 
-def exit_code(records: Sequence[Record]) -> int:
-    """Return 5 for a lost device, 3 when a model was not run, 1 for failures, else 0."""
+_VERDICTS = {"PASS": ExitCode.GOOD, "FAIL": ExitCode.FAILURES, "NOT_RUN": ExitCode.NOT_RUN}
+
+
+def exit_code(records: Sequence[Record]) -> ExitCode:
+    """Return the exit code of a run: of its verdicts and lost devices the one that weighs most."""
+    codes = [_VERDICTS[record.verdict] for record in records] or [ExitCode.NOT_RUN]
     if any("DEVICE_LOST" in record.cause for record in records):
-        return 5
-    verdicts = {record.verdict for record in records}
-    if "NOT_RUN" in verdicts or not records:
-        return 3
-    return 1 if "FAIL" in verdicts else 0
+        codes.append(ExitCode.INFRASTRUCTURE)
+    return worst(codes)
