@@ -23,6 +23,24 @@ import chipdock
 FLOAT, INT64, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
 Shape = Sequence[int | str | None] | None
 
+# Those that numpy has itself.
+PLAIN_DTYPES = [
+    np.bool_,
+    np.int8,
+    np.int16,
+    np.int32,
+    np.int64,
+    np.uint8,
+    np.uint16,
+    np.uint32,
+    np.uint64,
+    np.float16,
+    np.float32,
+    np.float64,
+    np.complex64,
+    np.complex128,
+]
+
 # Taken out of the environment of child processes: what the developer or a CI job has set.
 _OURS = "CHIPDOCK_"
 

@@ -6,26 +6,10 @@ import gc
 import ml_dtypes
 import numpy as np
 import pytest
-from api_support import open_fake
+from api_support import PLAIN_DTYPES, open_fake
 
 import chipdock
 
-PLAIN = [
-    np.bool_,
-    np.int8,
-    np.int16,
-    np.int32,
-    np.int64,
-    np.uint8,
-    np.uint16,
-    np.uint32,
-    np.uint64,
-    np.float16,
-    np.float32,
-    np.float64,
-    np.complex64,
-    np.complex128,
-]
 BYTES = [
     "bfloat16",
     "float8_e3m4",
@@ -53,7 +37,7 @@ def hidden():
     return device
 
 
-@pytest.mark.parametrize("dtype", PLAIN, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("dtype", PLAIN_DTYPES, ids=lambda d: np.dtype(d).name)
 def test_plain_dtypes_come_back_as_they_went(dtype):
     source = data(dtype, (3, 5))
     array = chipdock.array(source)
@@ -243,6 +227,9 @@ def test_a_view_keeps_its_base_alive():
         ("a", TypeError),
         (None, TypeError),
         (1.5, TypeError),
+        (True, TypeError),
+        ((0, False), TypeError),
+        (np.True_, TypeError),
         ([0, 1], TypeError),
         (np.s_[::0], ValueError),
         ((..., ...), (IndexError, chipdock.errors.InvalidArgumentError)),
@@ -258,6 +245,12 @@ def test_bad_keys_are_refused(key, error):
 
 def test_iteration_ends():
     assert [row.shape for row in chipdock.array(np.zeros((3, 2)))] == [(2,)] * 3
+    assert list(chipdock.array(np.zeros((0, 2)))) == []
+
+
+def test_an_array_of_rank_0_cannot_be_iterated():
+    with pytest.raises(TypeError, match="iteration over an array of rank 0"):
+        iter(chipdock.array(1.0))
 
 
 def test_sub_byte_slices_that_would_split_a_byte_are_refused():

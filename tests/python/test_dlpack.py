@@ -9,42 +9,13 @@ import weakref
 import ml_dtypes
 import numpy as np
 import pytest
-from api_support import open_fake
+from api_support import PLAIN_DTYPES, open_fake
 
 import chipdock
 
-NUMPY = [
-    np.bool_,
-    np.int8,
-    np.int16,
-    np.int32,
-    np.int64,
-    np.uint8,
-    np.uint16,
-    np.uint32,
-    np.uint64,
-    np.float16,
-    np.float32,
-    np.float64,
-    np.complex64,
-    np.complex128,
-]
 TORCH = [
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
+    *(np.dtype(dtype).name for dtype in PLAIN_DTYPES),
     "bfloat16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
     "float8_e4m3fn",
     "float8_e4m3fnuz",
     "float8_e5m2",
@@ -80,7 +51,7 @@ _name = ctypes.pythonapi.PyCapsule_GetName
 _name.restype, _name.argtypes = ctypes.c_char_p, [ctypes.py_object]
 
 
-@pytest.mark.parametrize("dtype", NUMPY, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("dtype", PLAIN_DTYPES, ids=lambda d: np.dtype(d).name)
 def test_out_to_numpy_shares(dtype):
     array = chipdock.array((np.arange(12) % 2).astype(dtype).reshape(3, 4))
     out = np.from_dlpack(array)
@@ -89,7 +60,7 @@ def test_out_to_numpy_shares(dtype):
     np.testing.assert_array_equal(out, array.numpy())
 
 
-@pytest.mark.parametrize("dtype", NUMPY, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("dtype", PLAIN_DTYPES, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("wrap", [lambda a: a, OldConsumer], ids=["versioned", "old"])
 def test_in_from_numpy_shares(dtype, wrap):
     class Producer:

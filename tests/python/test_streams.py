@@ -50,6 +50,42 @@ def test_host_functions_run_in_order_and_tell_the_state(stream):
     assert seen == [(i, "OK") for i in range(5)]
 
 
+def test_a_host_function_cannot_wait_for_its_own_stream(device, stream):
+    other = chipdock.Stream(device)
+    found = []
+
+    def wait(_):
+        for wanted in (stream, other):
+            try:
+                wanted.sync()
+                found.append("waited")
+            except chipdock.errors.FailedPreconditionError as error:
+                found.append(str(error))
+
+    stream.host_function(wait)
+    stream.sync()
+    assert found[0].startswith("FAILED_PRECONDITION: sync of ")
+    assert "would wait for itself" in found[0]
+    assert found[1:] == ["waited"]
+
+
+def test_a_model_cannot_run_on_the_stream_of_the_function_that_calls_it(device, stream):
+    loaded = chipdock.load(mlp(), device, fallback="allow")
+    x = np.ones((2, 8), np.float32)
+    found = []
+
+    def run(_):
+        try:
+            loaded.run({"x": x}, stream=stream)
+        except chipdock.errors.FailedPreconditionError as error:
+            found.append(str(error))
+
+    stream.host_function(run)
+    stream.sync()
+    assert len(found) == 1
+    assert found[0].startswith("FAILED_PRECONDITION: run of ")
+
+
 def test_an_exception_in_a_host_function_is_reported_and_does_no_harm(stream):
     caught = []
 

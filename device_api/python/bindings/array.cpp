@@ -73,7 +73,8 @@ Array get_item(const Array& array, const py::object& key) {
       const size_t rest = items.size() - i - 1;
       axis = view.tensor.dims.size() >= rest ? view.tensor.dims.size() - rest
                                              : view.tensor.dims.size();
-    } else if (PyIndex_Check(items[i].ptr()) != 0 || py::isinstance<py::slice>(items[i])) {
+    } else if (PyBool_Check(items[i].ptr()) == 0 &&
+               (PyIndex_Check(items[i].ptr()) != 0 || py::isinstance<py::slice>(items[i]))) {
       index_axis(view, axis, items[i], i);
     } else {
       throw py::type_error("an Array is indexed by integers, slices and ..., got " +
@@ -177,6 +178,14 @@ void register_arrays(py::module_& module) {
             return a.tensor.dims[0];
           },
           docs::Array::kLen)
+      .def(
+          "__iter__",
+          [](const py::object& self) {
+            if (self.cast<const Array&>().tensor.dims.empty())
+              throw py::type_error("iteration over an array of rank 0");
+            return py::reinterpret_steal<py::object>(PySeqIter_New(self.ptr()));
+          },
+          docs::Array::kIter)
       .def("__getitem__", &get_item, py::arg("key"), docs::Array::kGetitem)
       .def(
           "contiguous", [](const Array& a) { return make_array(dense(a), a.device); },

@@ -70,6 +70,8 @@ void register_profiler(py::module_& module);
 void register_arrays(py::module_& module);
 void register_dlpack(py::module_& module, py::class_<Array, std::shared_ptr<Array>>& array);
 void register_models(py::module_& module);
+void register_source(py::module_& module,
+                     py::class_<runtime::Device, std::shared_ptr<runtime::Device>>& device);
 void register_run_op(py::module_& module);
 
 /// Throws what a pending signal (Ctrl-C) asks for; takes the GIL.

@@ -82,8 +82,9 @@ py::dict info_dict(const chipdock_device_info& info) {
 }
 
 void register_device(py::module_& module) {
-  py::class_<Device, std::shared_ptr<Device>>(module, "Device", kNoGilInDestructor,
-                                              docs::Device::kClass)
+  py::class_<Device, std::shared_ptr<Device>> device(module, "Device", kNoGilInDestructor,
+                                                     docs::Device::kClass);
+  device
       .def_static("open", &open_device, py::arg("plugin"), py::arg("index"),
                   py::arg("options") = runtime::Options{}, NoGil(), docs::Device::open)
       .def_property_readonly("name", &Device::name, docs::Device::name)
@@ -152,6 +153,7 @@ void register_device(py::module_& module) {
             return out;
           },
           docs::Device::kernels);
+  register_source(module, device);
 }
 
 }  // namespace chipdock::python

@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chipdock import errors
     from chipdock._array import array, empty, from_dlpack
-    from chipdock._core import Array, Device, Event, Graph, Plugin, Stream, run_op
+    from chipdock._core import (
+        Array,
+        Device,
+        Event,
+        Function,
+        Graph,
+        LocalBytes,
+        Module,
+        Plugin,
+        Stream,
+        run_op,
+    )
     from chipdock._profile import Profile, profile
     from chipdock._registry import PluginReport, device, devices, open_plugin, plugins
     from chipdock.errors import ChipdockError
@@ -41,8 +52,11 @@ __all__ = [
     "Event",
     "Explanation",
     "FallbackWarning",
+    "Function",
     "Graph",
+    "LocalBytes",
     "Model",
+    "Module",
     "NodePlacement",
     "Plugin",
     "PluginReport",
@@ -65,7 +79,18 @@ __all__ = [
 
 _HOMES = {
     "_array": ("array", "empty", "from_dlpack"),
-    "_core": ("Array", "Device", "Event", "Graph", "Plugin", "Stream", "run_op"),
+    "_core": (
+        "Array",
+        "Device",
+        "Event",
+        "Function",
+        "Graph",
+        "LocalBytes",
+        "Module",
+        "Plugin",
+        "Stream",
+        "run_op",
+    ),
     "_profile": ("Profile", "profile"),
     "_registry": ("PluginReport", "device", "devices", "open_plugin", "plugins"),
     "errors": ("ChipdockError",),

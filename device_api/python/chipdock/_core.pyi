@@ -2,7 +2,7 @@
 # The extension module: the runtime for Python. The docstrings here are the only ones there are: the
 # build compiles them into the module (bindings/make_docs.py), and help() shows them.
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, SupportsIndex, TypeAlias, final
 
@@ -261,6 +261,119 @@ class Device:
         Raises:
             ChipdockError: The plugin's own error.
         """
+    def compile_caps(self) -> dict[str, Any]:
+        """Tell what the device's compiler takes.
+
+        Returns:
+            dialects (name to newest version), warp_size, max_block_threads, max_block, max_grid,
+            max_local_bytes and max_argument_bytes; 0 is unknown.
+
+        Raises:
+            UnsupportedError: The plugin compiles no source.
+            UnavailableError: Its compiler is not on this machine.
+        """
+    def compile_source(
+        self,
+        dialect: str,
+        prelude: str,
+        text: str,
+        version: tuple[int, int] | None = ...,
+        options: _Options = ...,
+    ) -> Module:
+        """Compile source text for this device. What is compiled is prelude, line end, text [CMP-2].
+
+        Args:
+            dialect: A name from compile_caps, "opencl-c" and the like.
+            prelude: Declarations that the text counts on; may be "".
+            text: The functions.
+            version: Of the dialect, (major, minor); None is the plugin's own.
+            options: Pairs such as ("define:N", "4") and ("optimize", "3").
+
+        Returns:
+            The compiled module.
+
+        Raises:
+            UnsupportedError: The plugin compiles no source, or not this dialect.
+            InvalidArgumentError: The text does not compile, with the compiler's output, or an
+                option is unknown.
+        """
+
+@final
+class LocalBytes:
+    """An argument of a function: local memory of each block, a local pointer in the text."""
+
+    def __init__(self, size: int) -> None:
+        """Ask for memory.
+
+        Args:
+            size: Bytes of one block.
+        """
+    @property
+    def size(self) -> int:
+        """Bytes of one block."""
+
+@final
+class Module:
+    """Compiled source. Made by Device.compile_source."""
+
+    @property
+    def device(self) -> Device:
+        """The device that it was compiled for."""
+    def function(self, name: str) -> Function:
+        """Find a function.
+
+        Args:
+            name: As in the text, not mangled.
+
+        Returns:
+            The function; it keeps the module.
+
+        Raises:
+            InvalidArgumentError: There is none of that name.
+        """
+
+@final
+class Function:
+    """A function of a module, to be launched."""
+
+    @property
+    def name(self) -> str:
+        """Name in the text."""
+    def info(self) -> dict[str, int]:
+        """Tell what became of it.
+
+        Returns:
+            registers, max_block_threads, block_multiple, local_bytes, spill_bytes, argument_count;
+            0 is unknown.
+
+        Raises:
+            ChipdockError: The plugin's own error.
+        """
+    def launch(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        arguments: Sequence[object],
+        stream: Stream | None = None,
+        local_bytes: int = 0,
+    ) -> None:
+        """Run it on a grid of blocks.
+
+        Args:
+            grid: Blocks along 1 to 3 axes, each 1 or more.
+            block: Threads of a block along 1 to 3 axes, each 1 or more.
+            arguments: In the text's order. A contiguous Array of this device is a pointer to its
+                first element, None a null pointer, LocalBytes a local pointer. An int is passed as
+                int64 (as dims are [CMP-4]), a float as float32, a bool as one byte, a numpy scalar
+                as the bytes it has.
+            stream: Where to queue it; None runs it before returning.
+            local_bytes: Local memory of a block that no argument names.
+
+        Raises:
+            InvalidArgumentError: Grid, block or arguments that the function cannot take.
+            FailedPreconditionError: The stream has failed.
+            ChipdockError: The plugin's own error.
+        """
 
 @final
 class Event:
@@ -513,6 +626,12 @@ class Array:
         Raises:
             TypeError: The array has rank 0.
         """
+    def __iter__(self) -> Iterator[Array]:
+        """Go over the first axis; the items are views.
+
+        Raises:
+            TypeError: The array has rank 0.
+        """
     def __getitem__(self, key: _Index | tuple[_Index, ...]) -> Array:
         """Take a view.
 
@@ -524,7 +643,7 @@ class Array:
 
         Raises:
             IndexError: An integer out of bounds, or a second `...`.
-            TypeError: Any other kind of index.
+            TypeError: Any other kind of index, True and False among them.
             InvalidArgumentError: More items than axes.
             UnsupportedError: A view of a sub-byte dtype that starts inside of it.
         """
