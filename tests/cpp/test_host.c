@@ -109,7 +109,7 @@ static void devices_are_found_by_name(void) {
 static void a_device_that_does_not_open_is_given_up(void) {
   char path[4096];
   const char* paths[1];
-  chipdock_host_desc desc = {sizeof(desc), 0, 1, 50, NULL, "none"};
+  chipdock_host_desc desc = {sizeof(desc), 0, 1, 50 * 1000 * 1000, NULL, "none"};
   chipdock_host_runtime* host = NULL;
   chipdock_host_device* device = NULL;
   const char* folder = getenv("CHIPDOCK_TEST_LIBDIR");
@@ -140,6 +140,9 @@ static void structs_follow_the_size_rules(void) {
   host = NULL;
   FAILS(CHIPDOCK_UNSUPPORTED, "does not know", chipdock_host_create(&large.desc, &host, E));
   FAILS(CHIPDOCK_UNSUPPORTED, "flags", chipdock_host_create(&desc, &host, E));
+  desc.flags = 0;
+  desc.timeout_ns = -2;
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "timeout_ns", chipdock_host_create(&desc, &host, E));
   desc.struct_size = 4;
   FAILS(CHIPDOCK_INVALID_ARGUMENT, "struct_size", chipdock_host_create(&desc, &host, E));
   /* Without a record, or with one that has no room for the text, the status alone tells. */

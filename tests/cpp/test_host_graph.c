@@ -126,16 +126,14 @@ static void a_graph_runs_at_two_shapes(void) {
   FAILS(CHIPDOCK_INVALID_ARGUMENT, "1 inputs", chipdock_host_plan_run(plan, &run, 1, outputs, E));
   CHECK(outputs[0] == NULL);
 
-  chipdock_host_device_close(device);
-  chipdock_host_destroy(host);
-  run.input_count = 1;
-  FAILS(CHIPDOCK_SHUTDOWN, "cpu", chipdock_host_plan_run(plan, &run, 1, outputs, E));
+  chipdock_host_device_close(device); /* before what was made from it */
   chipdock_host_stream_destroy(stream);
   chipdock_host_tensor_destroy(small);
   chipdock_host_tensor_destroy(large);
   chipdock_host_tensor_destroy(wrong);
   chipdock_host_tensor_destroy(integers);
   chipdock_host_plan_destroy(plan);
+  chipdock_host_destroy(host);
 }
 
 static void mistakes_in_a_graph_are_found(void) {

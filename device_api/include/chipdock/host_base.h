@@ -16,7 +16,8 @@
  *          and no other call on it is in progress. destroy and close accept NULL and do nothing.
  *   HST-5  Handles keep what they were made from alive, so they may be destroyed in any order.
  *          After the host was destroyed every call on what came from it returns SHUTDOWN, except
- *          destroy, close and the info calls that say so.
+ *          destroy, close and the info calls that say so; what a plugin held for it is then kept
+ *          until the process ends, so a host that is destroyed last loses nothing.
  *   HST-6  Strings and arrays that a function returns belong to the handle they came from and stay
  *          as they are until it is destroyed.
  *   HST-7  In a forked child every call on a handle of the parent returns FORKED.
@@ -73,9 +74,12 @@ enum {
 typedef struct chipdock_host_desc {
   uint32_t struct_size;
   uint32_t flags;      /**< CHIPDOCK_HOST_*. [BASE-10] */
-  uint32_t path_count; /**< Of `paths`. */
-  /** Limit of loading a plugin and of opening a device; 0 = CHIPDOCK_PROBE_TIMEOUT, else 20 s. */
-  uint32_t timeout_ms;
+  uint64_t path_count; /**< Of `paths`. */
+  /**
+   * Limit in nanoseconds of loading a plugin and of opening a device, -1 for ever;
+   * 0 = CHIPDOCK_PROBE_TIMEOUT, which is 20 s if it is not set.
+   */
+  int64_t timeout_ns;
   /** Libraries, or what CHIPDOCK_HOST_SEARCH says; loaded first, in this order. */
   const char* const* paths;
   /** Layers as in CHIPDOCK_LAYERS; NULL or "" takes the environment's, "none" means none. */
@@ -127,7 +131,7 @@ CHIPDOCK_HOST_API uint32_t CHIPDOCK_CALL chipdock_host_version(void);
  *
  * Ownership: borrows `desc` for this call; returns `*out_host`, ended by chipdock_host_destroy.
  * Threading: any thread.
- * Blocking:  loads libraries and asks each for its devices, at most `timeout_ms` a plugin.
+ * Blocking:  loads libraries and asks each for its devices, at most `timeout_ns` a plugin.
  * Errors:    INVALID_ARGUMENT: NULL, a size. UNSUPPORTED: an unknown flag. A bad layer is the cause
  *            of every plugin.
  * Since:     host 0.1.

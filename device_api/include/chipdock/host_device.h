@@ -67,7 +67,7 @@ chipdock_host_device_describe(chipdock_host_runtime* host, const char* name,
  *
  * Ownership: borrows `host`, `name` and `desc` for this call; returns `*out_device`, ended by close.
  * Threading: any thread.
- * Blocking:  may start the device; at most the host's `timeout_ms`.
+ * Blocking:  may start the device; at most the host's `timeout_ns`.
  * Errors:    As describe, and the plugin's own. TIMEOUT.
  * Since:     host 0.1.
  */

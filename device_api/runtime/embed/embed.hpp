@@ -24,7 +24,7 @@
 
 struct chipdock_host_runtime {
   std::string layers;
-  int64_t timeout_ns = -1;  ///< As run_limited takes it.
+  int64_t timeout_ns = -1;  ///< As run_limited takes it: -1 = the environment's.
   std::mutex mutex;         ///< Over `plugins`, whose elements never move or change. [HST-6]
   std::deque<chipdock::runtime::LoadReport> plugins;
 };

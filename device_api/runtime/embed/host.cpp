@@ -10,6 +10,8 @@ namespace {
 
 using runtime::LoadReport;
 
+constexpr int64_t kForEverNs = int64_t{10} * 365 * 24 * 3600 * 1'000'000'000;  // a clock's sum fits
+
 /// Loads and lists one library. [HST-8]
 const LoadReport& load(chipdock_host_runtime& host, const std::string& path, uint32_t* index) {
   LoadReport report = runtime::load_and_probe(path, {host.layers, {}}, host.timeout_ns);
@@ -74,7 +76,10 @@ chipdock_status CHIPDOCK_CALL chipdock_host_create(const chipdock_host_desc* des
     need_list(given.paths, given.path_count, "paths");
     auto host = std::make_unique<chipdock_host_runtime>();
     host->layers = text_or_empty(given.layers);
-    if (given.timeout_ms != 0) host->timeout_ns = int64_t{given.timeout_ms} * 1'000'000;
+    require(given.timeout_ns >= -1, "timeout_ns is ", given.timeout_ns,
+            ", allowed are -1 and more");
+    if (given.timeout_ns != 0) host->timeout_ns = given.timeout_ns;
+    if (given.timeout_ns == -1 || given.timeout_ns > kForEverNs) host->timeout_ns = kForEverNs;
     for (uint32_t i = 0; i < given.path_count; ++i) need(given.paths[i], "paths entry");
     for (uint32_t i = 0; i < given.path_count; ++i) load_all(*host, given.paths[i]);
     if ((given.flags & CHIPDOCK_HOST_SEARCH) != 0) search_environment(*host);
