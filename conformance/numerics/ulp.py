@@ -48,6 +48,8 @@ COMPOSITES: dict[str, tuple[float, float]] = {
     "Shrink": (1.0, 0.0),
     "Mean": (4.0, 4.0),
     "SwiGLU": (9.0, 2.0),
+    "DequantizeLinear": (2.0, 0.0),
+    "DynamicQuantizeLinear": (1.0, 0.0),
     "Range": (1.0, 4.0),
     "Mod": (1.0, 0.0),
     "BlackmanWindow": (4.0, 12.0),

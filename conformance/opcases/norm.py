@@ -78,6 +78,7 @@ def _softmax(op: str) -> Cases:
 
 
 def _layer() -> Cases:
+    # Stage one is computed in the type that stash_type names, float32 by default, for f64 too.
     for op, opset in (("LayerNormalization", 22), ("RMSNormalization", 23)):
         for dtype in FLOATS:
             for name in tuple(_ROWS) if dtype == "f32" else pick(tuple(_ROWS), op, dtype, count=5):
@@ -88,8 +89,18 @@ def _layer() -> Cases:
                 ]
                 if op == "LayerNormalization" and name not in {"odd", "wide"}:
                     given.append(In(dtype, shape[-1:], "normal", "", True))
-                yield variant(op, dtype, name, given, {"axis": -1, "epsilon": 1e-5}, opset=opset,
-                              shape_class=shape_class, tolerance="R", factor=4.0)  # fmt: skip
+                yield variant(
+                    op,
+                    dtype,
+                    name,
+                    given,
+                    {"axis": -1, "epsilon": 1e-5},
+                    opset=opset,
+                    shape_class=shape_class,
+                    tolerance="R",
+                    factor=4.0,
+                    stash=True,
+                )
             for axis in (1, -2, 0):
                 if dtype != "f32" and axis != 1:
                     continue
@@ -98,14 +109,14 @@ def _layer() -> Cases:
                 text = f"axis_{axis}".replace("-", "m")
                 yield variant(op, dtype, text, [In(dtype, shape), scale], {"axis": axis},
                               opset=opset, shape_class="negative_axis" if axis < 0 else "nd",
-                              tolerance="R", factor=4.0)  # fmt: skip
+                              tolerance="R", factor=4.0, stash=True)  # fmt: skip
             yield variant(op, dtype, "offset", [
                 In(dtype, (3, 64), "offset" if dtype in {"f32", "f64"} else "normal:4"),
                 In(dtype, (64,))], {"axis": -1}, opset=opset, shape_class="special", tolerance="R",
-                factor=4.0)  # fmt: skip
+                factor=4.0, stash=True)  # fmt: skip
             yield variant(op, dtype, "epsilon", [In(dtype, (3, 16), "normal:0.01"),
                 In(dtype, (16,))], {"axis": -1, "epsilon": 0.1}, opset=opset, shape_class="nd",
-                tolerance="R", factor=4.0)  # fmt: skip
+                tolerance="R", factor=4.0, stash=True)  # fmt: skip
     for name in ("tokens", "odd", "step"):
         shape_class, shape, view = _ROWS[name]
         given = [In("f32", shape, "normal", view), *[In("f32", shape[-1:])] * 2]
@@ -129,13 +140,13 @@ def _channels() -> Cases:
                     attributes: dict[str, Any] = {"num_groups": groups} if grouped else {}
                     yield variant(op, dtype, f"{name}_g{groups}" if grouped else name, given,
                                   attributes | {"epsilon": 1e-4}, shape_class=shape_class,
-                                  tolerance="R", factor=4.0)  # fmt: skip
+                                  tolerance="R", factor=4.0, stash=True)  # fmt: skip
     per_group = [In("f32", (2, 6, 5, 5)), In("f32", (3,)), In("f32", (3,))]
     yield variant("GroupNormalization", "f32", "v18", per_group, {"num_groups": 3}, opset=18,
-                  shape_class="old_version", tolerance="R", factor=4.0)  # fmt: skip
+                  shape_class="old_version", tolerance="R", factor=4.0, stash=True)  # fmt: skip
     given = [In("f32", (2, 6, 5, 5)), *[In("f32", (6,))] * 2]
     yield variant("InstanceNormalization", "f32", "v6", given, {}, opset=7,
-                  shape_class="old_version", tolerance="R", factor=4.0)  # fmt: skip
+                  shape_class="old_version", tolerance="R", factor=4.0, stash=True)  # fmt: skip
 
 
 def _batch() -> Cases:

@@ -115,7 +115,3 @@ def _way_back() -> Cases:
         given = [In(dtype, (1, 1, 2, 2)), ints(5, 7, 13, 15)._replace(shape=(1, 1, 2, 2))]
         yield variant("MaxUnpool", dtype, "k2", given, {"kernel_shape": [2, 2], "strides": [2, 2]},
                       shape_class="nd", tolerance="E")  # fmt: skip
-        rois = In(dtype, (2, 5), "values", values=(0, 1, 1, 6, 6, 0, 0, 2, 4, 7))
-        yield variant("MaxRoiPool", dtype, "two", [In(dtype, (1, 2, 8, 8), "distinct"), rois],
-                      {"pooled_shape": [2, 2], "spatial_scale": 1.0}, shape_class="nd",
-                      tolerance="E")  # fmt: skip

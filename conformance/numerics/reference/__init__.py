@@ -18,6 +18,7 @@ from chipdock.conformance.numerics.reference import by_onnx
 from chipdock.conformance.numerics.reference.elementwise import ELEMENTWISE
 from chipdock.conformance.numerics.reference.linear import LINEAR
 from chipdock.conformance.numerics.reference.moves import OWN_MOVES
+from chipdock.conformance.numerics.reference.quantized import QUANTIZED
 from chipdock.conformance.numerics.reference.resample import resize
 from chipdock.conformance.numerics.reference.rnn import recur
 
@@ -70,6 +71,8 @@ def _reference(
     if op == "Resize":
         value, size, terms = resize([None if x is None else wide(x) for x in inputs], attributes)
         return [Expected(value, size, terms)]
+    if op in QUANTIZED:
+        return [Expected(value) for value in QUANTIZED[op](list(inputs), attributes)[:outputs]]
     if op in OWN_MOVES:
         return [Expected(np.asarray(OWN_MOVES[op](list(inputs), attributes, opset)))]
     how = "bits" if op in by_onnx.MOVES else "native" if op in by_onnx.NATIVE else "double"
@@ -78,6 +81,7 @@ def _reference(
     named = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
     results = by_onnx.evaluate(model(), named, how)
     floats = [np.abs(wide(x)).max(initial=0) for x in named.values() if _is_float(x)]
+    floats += [1.0] if op.endswith("Window") else []
     return [_by_range(value, floats) for value in results[:outputs]]
 
 

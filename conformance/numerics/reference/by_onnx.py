@@ -25,8 +25,7 @@ MOVES = frozenset(
 
 NATIVE = frozenset(
     {
-        "Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear",
-        "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "BitCast", "Constant",
+        "Cast", "CastLike", "BitCast", "Constant",
     }
 )  # fmt: skip
 """Operators whose definition depends on the types, so they are evaluated in these."""

@@ -32,7 +32,7 @@ def _truncated(a: _Array, b: _Array) -> _Array:
 
 
 def _mod(a: _Array, b: _Array, fmod: int = 0) -> _Array:
-    return np.asarray(np.fmod(a, b) if fmod or a.dtype.kind == "f" else np.mod(a, b))
+    return np.asarray(np.fmod(a, b) if fmod else np.mod(a, b))
 
 
 def _sigmoid(x: _Array) -> _Array:

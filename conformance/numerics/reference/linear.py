@@ -214,6 +214,29 @@ def _batch_norm(inputs: list[Any], attributes: dict[str, Any]) -> Summed:
     return Summed([y, *extra], sizes, terms)
 
 
+def _mean_variance(inputs: list[Any], attributes: dict[str, Any]) -> Summed:
+    x = inputs[0]
+    axes = tuple(int(axis) for axis in attributes.get("axes", (0, 2, 3)))
+    centred = x - x.mean(axis=axes, keepdims=True)
+    y = centred / (np.sqrt((centred**2).mean(axis=axes, keepdims=True)) + 1e-9)
+    terms = math.prod(x.shape[axis] for axis in axes)
+    return Summed([y], [np.full(y.shape, 2 + np.abs(y).max(initial=0) ** 3)], terms)
+
+
+def _local_response(inputs: list[Any], attributes: dict[str, Any]) -> Summed:
+    x, size = inputs[0], int(attributes["size"])
+    alpha, beta, bias = (
+        float(np.float32(attributes.get(key, default)))
+        for key, default in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
+    )
+    total = np.zeros_like(x)
+    for c in range(x.shape[1]):
+        first, last = c - (size - 1) // 2, c + -(-(size - 1) // 2)
+        total[:, c] = (x[:, max(first, 0) : last + 1] ** 2).sum(axis=1)
+    y = x / (bias + alpha / size * total) ** beta
+    return Summed([y], [4 * np.abs(y)], size)
+
+
 def _lp_norm(inputs: list[Any], attributes: dict[str, Any]) -> Summed:
     x, axis, p = inputs[0], int(attributes.get("axis", -1)), int(attributes.get("p", 2))
     norm = (np.abs(x) ** p).sum(axis=axis, keepdims=True) ** (1.0 / p)
@@ -266,7 +289,8 @@ def _plain(function: Any) -> Any:
 LINEAR: dict[str, Any] = {
     "MatMul": _plain(_matmul), "Gemm": _plain(_gemm), "Conv": _plain(_conv),
     "ConvTranspose": _plain(_conv_transpose), "BatchNormalization": _plain(_batch_norm),
-    "LpNormalization": _plain(_lp_norm),
+    "LpNormalization": _plain(_lp_norm), "LRN": _plain(_local_response),
+    "MeanVarianceNormalization": _plain(_mean_variance),
     "Softmax": lambda i, a, v: _softmax("Softmax", i, a, v),
     "LogSoftmax": lambda i, a, v: _softmax("LogSoftmax", i, a, v),
     "GroupNormalization": lambda i, a, v: _group_norm("GroupNormalization", i, a, v),

@@ -112,6 +112,7 @@ def resize(inputs: list[Any], attributes: dict[str, Any]) -> tuple[_Array, _Arra
         out |= dict(zip(axes, wanted, strict=True))
     name = attributes.get("coordinate_transformation_mode", "half_pixel")
     y, size = x.astype(np.float64), np.abs(x.astype(np.float64))
+    largest, furthest = float(size.max(initial=0)), 0.0
     outside = np.zeros([1] * x.ndim, bool)
     for i, axis in enumerate(axes):
         if out[axis] == x.shape[axis] and scale[axis] == 1 and name != "tf_crop_and_resize":
@@ -123,6 +124,7 @@ def resize(inputs: list[Any], attributes: dict[str, Any]) -> tuple[_Array, _Arra
             _place(name, at, scale[axis], x.shape[axis], out[axis], ends) for at in range(out[axis])
         ]
         matrix = np.array([_weights(p, x.shape[axis], scale[axis], attributes) for p in places])
+        furthest = max(furthest, *[abs(place) for place in places])
         y = np.moveaxis(np.tensordot(matrix, y, (1, axis)), 0, axis)
         size = np.moveaxis(np.tensordot(np.abs(matrix), size, (1, axis)), 0, axis)
         if name == "tf_crop_and_resize":
@@ -130,4 +132,6 @@ def resize(inputs: list[Any], attributes: dict[str, Any]) -> tuple[_Array, _Arra
             outside = outside | beyond.reshape([-1 if k == axis else 1 for k in range(x.ndim)])
     if outside.any():
         y = np.where(outside, float(np.float32(attributes.get("extrapolation_value", 0))), y)
+    # Places are rounded too: an error u |place| of each goes into four weights of slope 1.5.
+    size = size + largest * furthest / 4
     return (y if x.dtype.kind == "f" else np.asarray(y).astype(x.dtype)), size, 16

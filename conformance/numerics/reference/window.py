@@ -139,7 +139,9 @@ def conv_transpose(
         wanted = [x.shape[2 + i] * stride[i] for i in range(rank)]
     if wanted is not None:
         for i in range(rank):
-            total = max(full[i] - wanted[-rank:][i], 0)
+            # An output larger than what is reached has zeros at its end.
+            full[i] = max(full[i], wanted[-rank:][i])
+            total = full[i] - wanted[-rank:][i]
             less, more = total // 2, total - total // 2
             begin = less if auto == "SAME_UPPER" else more
             pads[i], pads[rank + i] = begin, total - begin
