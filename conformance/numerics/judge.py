@@ -199,12 +199,14 @@ class Judge:
                     # An intermediate below the normal range has an absolute error only, which the
                     # next factor multiplies.
                     allowed = allowed + 256 * 2.0 ** (form.least_exponent - form.mantissa)
+            # A bound that is infinite because a term was would let anything pass.
+            allowed = np.where(np.isfinite(allowed), allowed, 0.0)
             ratio = np.abs(have - exact) / allowed
             same = (have == exact) | (np.isnan(have) & np.isnan(exact))
             # Beyond the range of the type: infinity and the largest finite number are both right
             # where the allowed error reaches over the edge.
             near = np.isinf(have) & (np.abs(exact) + allowed >= form.largest)
-            near |= (np.abs(exact) > form.largest) & (
+            near |= (np.abs(exact) > form.largest) & np.isfinite(exact) & (
                 np.abs(have) >= form.largest - np.minimum(allowed, form.largest)
             )
             same |= near & (np.sign(have) == np.sign(exact))

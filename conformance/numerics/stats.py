@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,6 @@ __all__ = ["ALPHA", "chi2_check", "chi2_limit", "ks_check", "ks_limit", "normal_
 ALPHA = 1e-6
 """Chance that a right generator fails a test. Seeds are fixed, so a pass stays a pass."""
 
-_Z_ALPHA = 4.753424
-"""Quantile of the normal distribution at 1 - ALPHA."""
-
-
 def ks_limit(count: int) -> float:
     """Return the largest Kolmogorov-Smirnov distance of `count` samples at ALPHA.
 
@@ -29,14 +26,26 @@ def ks_limit(count: int) -> float:
     return math.sqrt(math.log(2.0 / ALPHA) / (2.0 * max(count, 1)))
 
 
+@cache
 def chi2_limit(freedom: int) -> float:
-    """Return the value that chi-squared passes with chance ALPHA.
+    """Return the value that chi-squared passes with chance ALPHA, by halving intervals."""
+    low, high = 0.0, 10.0 * freedom + 100.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _beyond(middle, freedom) > ALPHA else (low, middle)
+    return high
 
-    Source:
-        Wilson and Hilferty 1931; within 1 % from one degree of freedom on at this alpha.
-    """
-    spread = 2.0 / (9.0 * freedom)
-    return float(freedom * (1.0 - spread + _Z_ALPHA * math.sqrt(spread)) ** 3)
+
+def _beyond(value: float, freedom: int) -> float:
+    """Chance that chi-squared is above a value: the sums for whole and half gamma functions."""
+    half = value / 2
+    even = freedom % 2 == 0
+    total = math.exp(-half) if even else math.erfc(math.sqrt(half))
+    power = 1.0 if even else 0.5
+    while power < freedom / 2:
+        total += math.exp(power * math.log(half) - half - math.lgamma(power + 1)) if half else 0.0
+        power += 1.0
+    return total
 
 
 def uniform_cdf(values: NDArray[Any], low: float, high: float) -> NDArray[Any]:

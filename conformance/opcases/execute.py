@@ -42,10 +42,14 @@ def load_on(target: Target, model: onnx.ModelProto) -> chipdock.Model:
     import chipdock  # noqa: PLC0415
 
     try:
-        return chipdock.load(model, target.device, fallback="error")
+        loaded = chipdock.load(model, target.device, fallback="error")
     except chipdock.errors.UnsupportedError as error:
         _explain_refusal(target, model, error)
         raise
+    # CHIPDOCK_FALLBACK stands above the argument; what runs on the host judges no device.
+    if "fallback" in loaded.explain().counts:
+        raise NotSupported("ran on the host: take CHIPDOCK_FALLBACK out of the environment")
+    return loaded
 
 
 def _explain_refusal(target: Target, model: onnx.ModelProto, error: Exception) -> None:

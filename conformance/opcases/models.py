@@ -81,7 +81,7 @@ def _spectra() -> Cases:
             ("inverse", (2, 16, 2), {"inverse": 1}, []), ("odd", (1, 15, 1), {}, []),
             ("padded", (1, 12, 1), {}, [ints(16, scalar=True)]),
         ):  # fmt: skip
-            length: list[Any] = others or [None]
+            length: list[Any] = list(others) if others else [None]
             given: list[Any] = [In(dtype, shape), *length, ints(1, scalar=True)]
             yield _case("DFT", dtype, name, given, attributes, opset=20)
         yield _case("DFT", dtype, "v17", [In(dtype, (2, 16, 1))], {"axis": 1}, "old_version",

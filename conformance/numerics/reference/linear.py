@@ -115,8 +115,9 @@ def _log_sum_exp(x: _Array, how: dict[str, Any], terms: int) -> Summed:
     top = np.max(x, axis=how["axis"], keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     y = np.log(np.sum(np.exp(x - top), **keep)) + top
-    size = np.maximum(1.0, np.abs(y)) + np.max(np.abs(x), axis=how["axis"], keepdims=True,
-                                               initial=0)  # fmt: skip
+    finite = np.where(np.isfinite(x), np.abs(x), 0)
+    reach = np.max(finite, axis=how["axis"], keepdims=True, initial=0)
+    size = np.maximum(1.0, np.abs(y)) + reach
     if not how["keepdims"]:
         y, size = (np.squeeze(a, axis=how["axis"]) for a in (y, size))
     return Summed([y], [size], terms)
@@ -136,7 +137,8 @@ def _softmax(op: str, inputs: list[Any], attributes: dict[str, Any], opset: int)
     power = np.exp(shifted)
     total = power.sum(axis=axis, keepdims=True)
     terms = x.shape[axis] if x.ndim else 1
-    spread = np.abs(x) + np.max(np.abs(x), axis=axis, keepdims=True)
+    finite = np.where(np.isfinite(x), np.abs(x), 0)
+    spread = finite + np.max(finite, axis=axis, keepdims=True)
     if op == "Softmax":
         y = power / total
         # The rounding of x - max is an absolute error of the exponent, a relative one of y.
