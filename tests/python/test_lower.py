@@ -151,34 +151,75 @@ def test_constant_nodes(attributes, want):
     assert got.shape == want.shape
 
 
-@pytest.mark.parametrize("kind", ["sequence", "optional", "string", "sparse"])
-def test_what_is_not_supported_yet_says_so(kind):
-    tensor = helper.make_tensor_type_proto(FLOAT, ["N"])
-    made = {
-        "sequence": lambda: model(
-            [], [helper.make_value_info("x", helper.make_sequence_type_proto(tensor))], [value("x")]
-        ),
-        "optional": lambda: model(
-            [], [helper.make_value_info("x", helper.make_optional_type_proto(tensor))], [value("x")]
-        ),
-        "string": lambda: model(
-            [node("Identity", ["x"], ["y"])],
-            [value("x", onnx.TensorProto.STRING)],
-            [value("y", onnx.TensorProto.STRING)],
-        ),
-        "sparse": lambda: with_sparse(
-            model([node("Neg", ["x"], ["y"])], [value("x")], [value("y")])
-        ),
-    }[kind]()
-    with pytest.raises(chipdock.errors.UnsupportedError, match=r"^UNSUPPORTED: "):
-        chipdock.load(made)
+def sparse(values, indices, dims):
+    return helper.make_sparse_tensor(
+        helper.make_tensor("w", FLOAT, [len(values)], values),
+        helper.make_tensor("i", INT64, np.shape(indices), np.ravel(indices)),
+        dims,
+    )
 
 
-def with_sparse(proto):
-    values = helper.make_tensor("w", FLOAT, [1], [1.0])
-    indices = helper.make_tensor("i", INT64, [1], [0])
-    proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [4]))
-    return proto
+@pytest.mark.parametrize("indices", [[1, 5], [[0, 1], [1, 2]]], ids=["linear", "coordinates"])
+def test_sparse_weights_are_made_dense(indices):
+    proto = model([node("Add", ["x", "w"], ["y"])], [value("x")], [value("y")])
+    proto.graph.sparse_initializer.append(sparse([1.5, 2.5], indices, [2, 3]))
+    got = chipdock.load(proto)(np.zeros((2, 3), np.float32)).numpy()
+    np.testing.assert_array_equal(got, [[0, 1.5, 0], [0, 0, 2.5]])
+
+
+def test_a_sparse_constant_is_made_dense():
+    constant = node("Constant", [], ["y"], sparse_value=sparse([3.0], [2], [4]))
+    proto = model([constant], [], [value("y")])
+    np.testing.assert_array_equal(chipdock.load(proto).run({})["y"].numpy(), [0, 0, 3, 0])
+
+
+@pytest.mark.parametrize("indices", [[4], [-1], [[0, 4]], [[0]], [0, 1]])
+def test_wrong_sparse_indices_are_refused(indices):
+    proto = model([node("Add", ["x", "w"], ["y"])], [value("x")], [value("y")])
+    proto.graph.sparse_initializer.append(sparse([1.0], indices, [1, 4]))
+    with pytest.raises(chipdock.errors.InvalidArgumentError, match="sparse tensor 'w'"):
+        chipdock.load(proto)
+
+
+def test_a_declared_output_dtype_that_is_not_computed_is_refused():
+    proto = model(
+        [node("Cast", ["x"], ["y"], to=INT64, name="c")], [value("x")], [value("y", FLOAT)]
+    )
+    with pytest.raises(
+        chipdock.errors.InvalidArgumentError, match=r"output 'y'.*declared float.*computes int64"
+    ):
+        chipdock.load(proto)
+
+
+def test_branches_of_different_dtypes_are_refused():
+    def branch(to):
+        nodes = [node("Cast", ["x"], ["r"], to=to)]
+        return helper.make_graph(nodes, "b", [], [value("r", to)])
+
+    proto = model(
+        [node("If", ["c"], ["y"], then_branch=branch(FLOAT), else_branch=branch(INT64))],
+        [value("c", BOOL, []), value("x", shape=["N"])],
+        [onnx.ValueInfoProto(name="y")],
+    )
+    with pytest.raises(
+        chipdock.errors.InvalidArgumentError, match=r"'y' of If.*float in one branch, int64 in"
+    ):
+        chipdock.load(proto)
+
+
+def test_one_symbol_with_two_extents_is_refused_with_both_inputs():
+    proto = model(
+        [node("MatMul", ["a", "b"], ["y"])],
+        [value("a", shape=["N", 3]), value("b", shape=[3, "N"])],
+        [value("y")],
+    )
+    loaded = chipdock.load(proto)
+    assert loaded(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)).shape == (2, 2)
+    with pytest.raises(
+        chipdock.errors.InvalidArgumentError,
+        match=r"dim 'N' is 2 on axis 0 of input 'a' and 4 on axis 1 of input 'b'",
+    ):
+        loaded(np.ones((2, 3), np.float32), np.ones((3, 4), np.float32))
 
 
 def test_wrong_shape_advice_in_the_file_is_only_advice():

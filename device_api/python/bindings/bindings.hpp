@@ -59,6 +59,19 @@ runtime::TensorRef keep_numpy(const py::array& array, const std::shared_ptr<runt
 /// `share` is set.
 py::array to_numpy(const Array& array, bool share);
 
+/// A value for a run: an Array, or a numpy array that is borrowed for the call where it is
+/// contiguous; `held` keeps copies that had to be made.
+runtime::TensorRef input_tensor(const py::handle& value,
+                                const std::shared_ptr<runtime::Device>& host,
+                                std::vector<py::object>& held);
+/// Strings, sequences and optionals (host_values.cpp). `host_value` takes None, a list or tuple, an
+/// array of strings, or what input_tensor takes; `to_python` makes the like of any value.
+bool holds_strings(const py::array& array);
+runtime::TensorRef strings_of(const py::array& array);
+runtime::TensorRef host_value(const py::handle& value, const std::shared_ptr<runtime::Device>& host,
+                              std::vector<py::object>& held);
+py::object to_python(runtime::TensorRef value, const std::shared_ptr<runtime::Device>& device);
+
 /// Keeps a Python object alive from C++; let go from any thread.
 std::shared_ptr<const void> keep_object(py::object object);
 

@@ -10,6 +10,7 @@
 #include "exec/frame.hpp"  // NOLINT(misc-include-cleaner): completes what Specialization owns
 #include "exec/plan.hpp"
 #include "exec/specialize.hpp"
+#include "host_ops/host_op.hpp"
 #include "profiler.hpp"
 
 namespace chipdock::python {
@@ -25,8 +26,10 @@ using runtime::PlanOptions;
 using runtime::RunOptions;
 using runtime::TensorRef;
 
+/// numpy's object dtype stands for every value that only the host can hold.
 chipdock_dtype dtype_from(const py::object& dtype) {
-  return from_numpy_dtype(py::dtype::from_args(dtype));
+  const py::dtype numpy = py::dtype::from_args(dtype);
+  return numpy.kind() == 'O' ? runtime::kHostDtype : from_numpy_dtype(numpy);
 }
 
 int32_t add_value(IrGraph& graph, const std::string& name, const py::object& dtype,
@@ -45,8 +48,15 @@ int32_t add_value(IrGraph& graph, const std::string& name, const py::object& dty
 /// Keeps the array; copies it only if it is not C-contiguous, misaligned or sub-byte.
 IrConstant make_constant(const py::array& given) {
   py::array array = py::array::ensure(given, py::array::c_style);
-  const chipdock_dtype dtype = from_numpy_dtype(array.dtype());
   IrConstant constant;
+  if (holds_strings(array)) {
+    const TensorRef strings = strings_of(array);
+    constant.dtype = strings.dtype;
+    constant.dims = strings.dims;
+    constant.object = strings.object;
+    return constant;
+  }
+  const chipdock_dtype dtype = from_numpy_dtype(array.dtype());
   constant.dtype = dtype;
   constant.dims.assign(array.shape(), array.shape() + array.ndim());
   constant.bytes = kit::dtype_bytes(dtype, static_cast<uint64_t>(array.size()));
@@ -107,6 +117,12 @@ void register_graph(py::module_& module) {
             graph.values.at(static_cast<size_t>(value)).dtype = dtype_from(dtype);
           },
           py::arg("value"), py::arg("dtype"), docs::ModelGraph::set_value)
+      .def(
+          "name_dims",
+          [](IrGraph& graph, int32_t value, const std::vector<std::string>& names) {
+            graph.values.at(static_cast<size_t>(value)).symbols = names;
+          },
+          py::arg("value"), py::arg("names"), docs::ModelGraph::name_dims)
       .def(
           "add_constant",
           [](IrGraph& graph, int32_t value, const py::array& array) {
@@ -173,6 +189,8 @@ const char* placement_name(runtime::Placement placement) {
       return "folded";
     case runtime::Placement::kControl:
       return "control";
+    case runtime::Placement::kHost:
+      return "host";
   }
   return "";
 }
@@ -193,44 +211,27 @@ py::list report_list(const Plan& plan) {
   return out;
 }
 
-/// numpy arrays are borrowed for the call where they are contiguous; `held` keeps copies that had
-/// to be made.
-TensorRef input_tensor(const py::handle& value, const std::shared_ptr<Device>& host,
-                       std::vector<py::object>& held) {
-  if (py::isinstance<Array>(value)) {
-    const auto& array = value.cast<const Array&>();
-    if (array.tensor.buffer != nullptr && array.tensor.buffer->memory() == nullptr &&
-        !array.contiguous()) {
-      held.push_back(py::cast(make_array(dense(array), array.device)));
-      return held.back().cast<const Array&>().tensor;
-    }
-    return dense(array);
-  }
-  py::array array = py::array::ensure(value, py::array::c_style);
-  if (!array) throw py::error_already_set();
-  if (reinterpret_cast<uintptr_t>(array.data()) %
-          static_cast<uintptr_t>(std::max<py::ssize_t>(array.itemsize(), 1)) !=
-      0) {
-    array = array.attr("copy")();
-  }
-  const TensorRef tensor = borrow_numpy(array, host);
-  held.push_back(std::move(array));
-  return tensor;
-}
-
 /// Another seed for each run. The device of the system is asked once a thread: it costs 10 us.
 uint64_t fresh_seed() {
   static thread_local std::mt19937_64 numbers(std::random_device{}());
   return numbers();
 }
 
-std::vector<Array> run_plan(const std::shared_ptr<Plan>& plan, const py::sequence& values,
-                            std::shared_ptr<runtime::Stream> stream, runtime::Profiler* profiler,
-                            std::optional<uint64_t> seed, const py::object& bound) {
+py::list run_plan(const std::shared_ptr<Plan>& plan, const py::sequence& values,
+                  std::shared_ptr<runtime::Stream> stream, runtime::Profiler* profiler,
+                  std::optional<uint64_t> seed, const py::object& bound) {
   std::vector<py::object> held;
   std::vector<TensorRef> inputs;
   inputs.reserve(values.size());
-  for (const py::handle value : values) inputs.push_back(input_tensor(value, plan->host(), held));
+  const IrGraph& graph = plan->graph();
+  for (const py::handle value : values) {
+    const size_t i = inputs.size();
+    const bool on_host =
+        i < graph.inputs.size() &&
+        runtime::is_host_dtype(graph.values[static_cast<size_t>(graph.inputs[i])].dtype);
+    inputs.push_back(on_host ? host_value(value, plan->host(), held)
+                             : input_tensor(value, plan->host(), held));
+  }
   std::vector<TensorRef> bound_outputs;
   RunOptions options;
   if (!bound.is_none()) {
@@ -256,9 +257,9 @@ std::vector<Array> run_plan(const std::shared_ptr<Plan>& plan, const py::sequenc
     const NoGilScope no_gil;
     outputs = plan->run(inputs, options);
   }
-  std::vector<Array> out;
-  out.reserve(outputs.size());
-  for (TensorRef& tensor : outputs) out.push_back(make_array(std::move(tensor), plan->device()));
+  py::list out(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    out[i] = to_python(std::move(outputs[i]), plan->device());
   return out;
 }
 
@@ -306,10 +307,63 @@ py::dict memory_report(Plan& plan, const std::vector<Dims>& inputs) {
   return out;
 }
 
+using Versions = std::tuple<std::string, std::string, int32_t, int32_t>;
+
+std::vector<Versions> known_operators(bool needs_kernel) {
+  std::vector<Versions> out;
+  constexpr uint32_t kNoKernel = runtime::kOpView | runtime::kOpShapeOnly;
+  for (const runtime::Op& op : runtime::all_ops()) {
+    if (needs_kernel == ((op.flags & kNoKernel) == 0))
+      out.emplace_back(op.domain, op.name, op.since, op.until);
+  }
+  if (needs_kernel) return out;
+  for (const runtime::HostOp& op : runtime::all_host_ops()) {
+    // The others are known for numbers as well, and need a kernel for those.
+    if (runtime::find_op(op.domain, op.name, op.since) == nullptr)
+      out.emplace_back(op.domain, op.name, op.since, op.until);
+  }
+  for (const char* name : {"If", "Loop", "Scan"}) out.emplace_back("", name, 1, 0);
+  return out;
+}
+
+std::vector<Versions> device_kernels(const std::shared_ptr<Device>& device) {
+  std::vector<Versions> out;
+  for (const chipdock_kernel* kernel : runtime::KernelRegistry(device).kernels()) {
+    out.emplace_back(kernel->domain != nullptr ? kernel->domain : "", kernel->op,
+                     kernel->since_version, kernel->until_version);
+  }
+  return out;
+}
+
 }  // namespace
+
+TensorRef input_tensor(const py::handle& value, const std::shared_ptr<Device>& host,
+                       std::vector<py::object>& held) {
+  if (py::isinstance<Array>(value)) {
+    const auto& array = value.cast<const Array&>();
+    if (array.tensor.buffer != nullptr && array.tensor.buffer->memory() == nullptr &&
+        !array.contiguous()) {
+      held.push_back(py::cast(make_array(dense(array), array.device)));
+      return held.back().cast<const Array&>().tensor;
+    }
+    return dense(array);
+  }
+  py::array array = py::array::ensure(value, py::array::c_style);
+  if (!array) throw py::error_already_set();
+  if (reinterpret_cast<uintptr_t>(array.data()) %
+          static_cast<uintptr_t>(std::max<py::ssize_t>(array.itemsize(), 1)) !=
+      0) {
+    array = array.attr("copy")();
+  }
+  const TensorRef tensor = borrow_numpy(array, host);
+  held.push_back(std::move(array));
+  return tensor;
+}
 
 void register_models(py::module_& module) {
   register_graph(module);
+  module.def("known_operators", &known_operators, py::arg("needs_kernel"), docs::known_operators);
+  module.def("device_kernels", &device_kernels, py::arg("device"), docs::device_kernels);
   py::class_<Plan, std::shared_ptr<Plan>>(module, "Plan", docs::Plan::kClass)
       .def_static(
           "compile",

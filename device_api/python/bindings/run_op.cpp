@@ -68,11 +68,11 @@ PyObject* run(
     outputs = plan->run(inputs, options);
   }
   if (outputs.size() == 1) {
-    return py::cast(make_array(std::move(outputs[0]), plan->device())).release().ptr();
+    return to_python(std::move(outputs[0]), plan->device()).release().ptr();
   }
   py::tuple out(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i)
-    out[i] = make_array(std::move(outputs[i]), plan->device());
+    out[i] = to_python(std::move(outputs[i]), plan->device());
   return out.release().ptr();
 }
 

@@ -850,7 +850,8 @@ class ModelGraph:
 
         Args:
             name: For messages.
-            dtype: Type of its elements, None if unknown.
+            dtype: Type of its elements, None if unknown; object for strings, sequences and
+                optionals.
             dims: Extents, -1 for one that is unknown; None if the rank is unknown.
 
         Returns:
@@ -862,6 +863,13 @@ class ModelGraph:
         Args:
             value: Its number.
             dtype: Type of its elements.
+        """
+    def name_dims(self, value: int, names: Sequence[str]) -> None:
+        """Name the dims of an input: one name has one extent in a run, whichever inputs have it.
+
+        Args:
+            value: Its number.
+            names: One per dim, "" for one without a name.
         """
     def add_constant(self, value: int, array: npt.NDArray[Any]) -> None:
         """Give a value its elements; the array is kept, and copied only if it must be.
@@ -908,6 +916,29 @@ class ModelGraph:
             values: Numbers in the order of Plan.run.
         """
 
+def known_operators(needs_kernel: bool) -> list[tuple[str, str, int, int]]:
+    """List the operators that the executor knows.
+
+    Args:
+        needs_kernel: Those that some device must have a kernel for, else those that none must.
+
+    Returns:
+        Domain, operator, and the first and last version of its definition; 0: no last one.
+    """
+
+def device_kernels(device: Device) -> list[tuple[str, str, int, int]]:
+    """List the kernels that may be used of a device.
+
+    Args:
+        device: The device.
+
+    Returns:
+        Domain, operator, and the first and last version of its definition; 0: no last one.
+
+    Raises:
+        ChipdockError: The plugin failed to list its kernels.
+    """
+
 @final
 class Plan:
     """A model compiled for a device: kernels chosen and weights packed. Runs from many threads."""
@@ -940,18 +971,19 @@ class Plan:
         profiler: Profiler | None = None,
         seed: int | None = None,
         bound: Sequence[Array | None] | None = None,
-    ) -> list[Array]:
+    ) -> list[Any]:
         """Run the model and wait for it.
 
         Args:
-            inputs: An Array or numpy array for each input, of its dtype.
+            inputs: An Array or numpy array for each input, of its dtype; an object array of str, a
+                list, or None where the model has strings, a sequence or an optional.
             stream: Where to queue the work; None: inline.
             profiler: Where spans go.
             seed: For random operators; None: a fresh one.
             bound: For each output an Array to write to, or None.
 
         Returns:
-            The outputs.
+            The outputs: Arrays, object arrays of str, lists or None.
 
         Raises:
             InvalidArgumentError: A dtype or shape does not fit.

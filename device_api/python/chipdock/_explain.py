@@ -16,7 +16,8 @@ class NodePlacement:
         op: Operator, with its domain unless it is ONNX's own.
         since_version: Version of the operator's definition.
         placement: "device"; "fallback" (no kernel on the device); "shape" (computes shapes, on the
-            host); "view" (no work); "folded" (computed at load); "control" (If, Loop, Scan).
+            host); "view" (no work); "folded" (computed at load); "control" (If, Loop, Scan);
+            "host" (strings, sequences, optionals: computed by the host).
         device: Device name; "" for views.
         kernel: Kernel name; "" if none runs.
         reason: Why this kernel: one line for each that was looked at.

@@ -1,29 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 """From an ONNX graph to the executor's: names become numbers, attributes get the schema's defaults.
 
-Dtypes of all values are settled here, from onnx's inference where it knows them and from the
+Types of all values are settled here, from onnx's inference where it knows them and from the
 operators' type variables elsewhere. Shapes are advice: what cannot be derived is unknown, never a
 failure.
 """
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
-import onnx.inliner
-import onnx.shape_inference
 from onnx import AttributeProto, defs
 
 from chipdock import _core
-from chipdock._onnx_file import ModelFile, tensor_array
+from chipdock._functions import expand, function_body
+from chipdock._inference import prepared
+from chipdock._onnx_file import ModelFile, sparse_array, tensor_array
 from chipdock._onnx_graph import (
     bad,
+    body_types,
+    check_branches,
     check_signature,
     check_types,
     constant_value,
     in_order,
-    output_dtype,
+    output_type,
+    plain,
 )
+from chipdock._onnx_types import (
+    ValueInfo,
+    is_tensor,
+    numpy_dtype,
+    shape_advice,
+    tensor_type,
+    type_proto,
+    type_text,
+    value_info,
+    value_shape,
+)
+from chipdock._target import Target
 from chipdock.errors import UnsupportedError
 
 __all__ = ["ValueInfo", "lower"]
@@ -39,21 +56,6 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class ValueInfo:
-    """A graph input or output.
-
-    Attributes:
-        name: As in the model.
-        dtype: numpy or ml_dtypes type.
-        shape: Extents; a str is a symbolic dim, None is unknown. None if even the rank is unknown.
-    """
-
-    name: str
-    dtype: np.dtype
-    shape: tuple[int | str | None, ...] | None
-
-
 @dataclass
 class _Scope:
     """One graph being lowered. Names not found here are captured from the outer scope."""
@@ -61,14 +63,17 @@ class _Scope:
     graph: "_core.ModelGraph"
     outer: "_Scope | None" = None
     numbers: dict[str, int] = field(default_factory=dict)
-    dtypes: dict[str, int] = field(default_factory=dict)  # TensorProto.DataType by name
+    types: dict[str, str] = field(default_factory=dict)  # as schemas write them, by name
     shapes: dict[str, list[int] | None] = field(default_factory=dict)
     captures: list[tuple[int, int]] = field(default_factory=list)
     constants: set[str] = field(default_factory=set)
 
     def declare(self, name: str) -> int:
-        dtype = self.dtypes.get(name)
-        numpy = _numpy_dtype(dtype, name) if dtype else None
+        text = self.types.get(name)
+        # numpy's object stands for all that no device can hold.
+        numpy = None
+        if text is not None:
+            numpy = numpy_dtype(text, name) if is_tensor(text) else np.dtype(object)
         number = self.graph.add_value(name, numpy, self.shapes.get(name))
         self.numbers[name] = number
         return number
@@ -81,110 +86,83 @@ class _Scope:
         outside = self.outer.find(name)
         if outside is None:
             return None
-        self.dtypes[name] = self.outer.dtypes[name]
+        self.types[name] = self.outer.types[name]
         self.shapes[name] = self.outer.shapes.get(name)
         number = self.declare(name)
         self.captures.append((outside, number))
         return number
 
 
-def _numpy_dtype(data_type: int, name: str) -> np.dtype:
-    if data_type == onnx.TensorProto.STRING:
-        text = f"UNSUPPORTED: value {name!r} holds strings; string tensors are not supported yet"
-        raise UnsupportedError(text)
-    try:
-        return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(data_type))
-    except KeyError:
-        text = (
-            f"value {name!r} has data type {data_type}, which onnx {onnx.__version__} does not know"
-        )
-        raise bad(text) from None
-
-
-def _value_shape(tensor: onnx.TypeProto.Tensor) -> tuple[int | str | None, ...] | None:
-    if not tensor.HasField("shape"):
-        return None
-    out: list[int | str | None] = []
-    for dim in tensor.shape.dim:
-        if dim.HasField("dim_value") and dim.dim_value >= 0:
-            out.append(int(dim.dim_value))
-        else:
-            out.append(dim.dim_param or None)
-    return tuple(out)
-
-
-def _advice(shape: tuple[int | str | None, ...] | None) -> list[int] | None:
-    return None if shape is None else [d if isinstance(d, int) else -1 for d in shape]
-
-
-def _tensor_info(value: onnx.ValueInfoProto) -> ValueInfo:
-    if value.type.WhichOneof("value") != "tensor_type":
-        kind = value.type.WhichOneof("value") or "no type"
-        text = f"UNSUPPORTED: {value.name!r} is a {kind}; only tensors are supported yet"
-        raise UnsupportedError(text)
-    tensor = value.type.tensor_type
-    return ValueInfo(value.name, _numpy_dtype(tensor.elem_type, value.name), _value_shape(tensor))
-
-
 class _Lowering:
-    def __init__(self, file: ModelFile) -> None:
+    def __init__(self, file: ModelFile, target: "Target | None") -> None:
         self.file = file
+        self.target = target
         self.opsets = {
             o.domain if o.domain != "ai.onnx" else "": o.version for o in file.proto.opset_import
         }
 
     def graph(
-        self, proto: onnx.GraphProto, outer: _Scope | None
+        self, proto: onnx.GraphProto, outer: _Scope | None, given: Sequence[str | None] = ()
     ) -> tuple[_Scope, list[ValueInfo], list[ValueInfo]]:
+        """Lower a graph; `given` are types of its inputs for those that declare none."""
         scope = _Scope(_core.ModelGraph(), outer)
         for value in (*proto.value_info, *proto.input, *proto.output):
-            if value.type.WhichOneof("value") == "tensor_type" and value.type.tensor_type.elem_type:
-                scope.dtypes.setdefault(value.name, value.type.tensor_type.elem_type)
-                scope.shapes.setdefault(value.name, _advice(_value_shape(value.type.tensor_type)))
+            text = type_text(value.type)
+            if text is not None:
+                scope.types.setdefault(value.name, text)
+                scope.shapes.setdefault(value.name, shape_advice(value_shape(value.type)))
         # What was inferred for the main graph comes without weights.
         stored = self.file.proto.graph if outer is None else proto
-        initial = {t.name for t in stored.initializer}
-        if stored.sparse_initializer:
-            raise UnsupportedError("UNSUPPORTED: sparse initializers are not supported yet")
         for tensor in stored.initializer:
-            if tensor.name in scope.numbers:
-                raise bad(f"initializer {tensor.name!r} is declared twice")
-            self.constant(scope, tensor.name, tensor_array(tensor, self.file), tensor.data_type)
-        inputs = [self._input(v, outer) for v in proto.input if v.name not in initial]
-        names = [v.name for v in inputs]
-        for value, proto_value in zip(
-            inputs, (v for v in proto.input if v.name not in initial), strict=True
-        ):
+            array = tensor_array(tensor, self.file)
+            self._initializer(scope, tensor.name, array, tensor.data_type)
+        for sparse in stored.sparse_initializer:
+            array = sparse_array(sparse, self.file)
+            self._initializer(scope, sparse.values.name, array, sparse.values.data_type)
+        formal = [v for v in proto.input if v.name not in scope.numbers]
+        known = itertools.chain(given, itertools.repeat(None))
+        inputs = [self._input(scope, v, t) for v, t in zip(formal, known, strict=False)]
+        for value in inputs:
             if value.name in scope.numbers:
                 raise bad(f"input {value.name!r} is declared twice")
-            scope.dtypes[value.name] = (
-                proto_value.type.tensor_type.elem_type or scope.dtypes[value.name]
-            )
-            scope.declare(value.name)
+            number = scope.declare(value.name)
+            if outer is None and value.shape is not None:
+                names = [d if isinstance(d, str) else "" for d in value.shape]
+                scope.graph.name_dims(number, names)
         for node in in_order(proto, set(scope.numbers)):
             self.node(scope, node)
-        outputs = []
-        for value in proto.output:
-            number = scope.find(value.name)
-            if number is None:
-                raise bad(f"output {value.name!r} is computed by no node")
-            dtype = _numpy_dtype(scope.dtypes[value.name], value.name)
-            shape = _value_shape(value.type.tensor_type)
-            outputs.append(ValueInfo(value.name, dtype, shape))
+        outputs = [self._output(scope, value) for value in proto.output]
         captured = [inner for _, inner in scope.captures]
-        scope.graph.set_inputs([scope.numbers[n] for n in names] + captured)
+        scope.graph.set_inputs([scope.numbers[v.name] for v in inputs] + captured)
         scope.graph.set_outputs([scope.numbers[v.name] for v in proto.output])
         return scope, inputs, outputs
 
-    def _input(self, value: onnx.ValueInfoProto, outer: _Scope | None) -> ValueInfo:
-        if outer is not None and not value.type.tensor_type.elem_type:
+    def _initializer(self, scope: _Scope, name: str, array: np.ndarray, data_type: int) -> None:
+        if name in scope.numbers:
+            raise bad(f"initializer {name!r} is declared twice")
+        self.constant(scope, name, array, data_type)
+
+    def _input(self, scope: _Scope, value: onnx.ValueInfoProto, given: str | None) -> ValueInfo:
+        text = type_text(value.type) or given
+        if text is None:
+            raise bad(f"input {value.name!r} has no type; run onnx.shape_inference first")
+        scope.types[value.name] = text
+        return value_info(value, text)
+
+    def _output(self, scope: _Scope, value: onnx.ValueInfoProto) -> ValueInfo:
+        if scope.find(value.name) is None:
+            raise bad(f"output {value.name!r} is computed by no node")
+        text = scope.types[value.name]
+        declared = type_text(value.type)
+        if declared is not None and declared != text:
             raise bad(
-                f"input {value.name!r} of a subgraph has no type; run onnx.shape_inference first"
+                f"output {value.name!r} is declared {plain(declared)}, the model computes "
+                f"{plain(text)}; correct the declaration or insert a Cast"
             )
-        return _tensor_info(value)
+        return value_info(value, text)
 
     def constant(self, scope: _Scope, name: str, array: np.ndarray, data_type: int) -> None:
-        scope.dtypes[name] = data_type
+        scope.types[name] = tensor_type(data_type)
         scope.shapes[name] = list(array.shape)
         scope.constants.add(name)
         scope.graph.add_constant(scope.declare(name), array)
@@ -197,20 +175,61 @@ class _Lowering:
         schema = self._schema(node, domain)
         inputs = [self._find(scope, node, name) for name in node.input]
         if schema is not None:
-            check_types(scope.dtypes, node, schema)
+            check_types(scope.types, node, schema)
+            if self._expanded(scope, node, schema):
+                return
+        since = schema.since_version if schema is not None else self.opsets.get(domain, 1)
+        given = body_types(node, since, scope.types)
         bodies = {
-            a.name: self.graph(a.g, scope) for a in node.attribute if a.type == AttributeProto.GRAPH
+            a.name: self.graph(a.g, scope, given)
+            for a in node.attribute
+            if a.type == AttributeProto.GRAPH
         }
         for name, (_, formal, results) in bodies.items():
-            check_signature(node, name, len(formal), len(results))
-            self._settle_by_body(scope, node, results)
-        self._settle_dtypes(scope, node, schema)
+            check_signature(node, since, name, (len(formal), len(results)))
+        check_branches(node, [results for _, _, results in bodies.values()])
+        for name, (_, _, results) in bodies.items():
+            self._settle_by_body(scope, node, name, results)
+        self._settle_types(scope, node, schema)
         outputs = [scope.declare(name) if name else -1 for name in node.output]
-        since = schema.since_version if schema is not None else self.opsets.get(domain, 1)
         lowered = scope.graph.add_node(node.name, domain, node.op_type, since, inputs, outputs)
         for name, (body, _, _) in bodies.items():
             lowered.add_subgraph(name, body.graph, body.captures)
         self._attributes(lowered, node, schema)
+
+    def _expanded(self, scope: _Scope, node: onnx.NodeProto, schema: defs.OpSchema) -> bool:
+        """Lower the body of an operator that is a function and has no kernel; True if done."""
+        if self.target is None or self.target.runs(
+            schema.domain, schema.name, schema.since_version
+        ):
+            return False
+        types = [type_proto(scope.types[n], scope.shapes.get(n)) if n else None for n in node.input]
+        body = function_body(node, schema, self.opsets.get("", 1), types)
+        if body is None:
+            return False
+        expansion = expand(node, body, schema)
+        outside = self.opsets
+        self.opsets = outside | expansion.opsets
+        if self.target.knows(schema.domain, schema.name, schema.since_version) and not all(
+            self._runs(inner) for inner in expansion.nodes
+        ):
+            self.opsets = outside
+            return False  # the whole is better than parts without a kernel
+        for inner in expansion.nodes:
+            self.node(scope, inner)
+        self.opsets = outside
+        return True
+
+    def _runs(self, node: onnx.NodeProto) -> bool:
+        assert self.target is not None
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        if node.op_type == "Constant" and not domain:
+            return True
+        try:
+            schema = defs.get_schema(node.op_type, self.opsets.get(domain, 1), domain)
+        except defs.SchemaError:
+            return False
+        return self.target.runs(domain, node.op_type, schema.since_version)
 
     def _find(self, scope: _Scope, node: onnx.NodeProto, name: str) -> int:
         if not name:
@@ -257,21 +276,36 @@ class _Lowering:
         self.constant(scope, node.output[0], array, data_type)
 
     def _settle_by_body(
-        self, scope: _Scope, node: onnx.NodeProto, results: list[ValueInfo]
+        self, scope: _Scope, node: onnx.NodeProto, body: str, results: list[ValueInfo]
     ) -> None:
-        """Outputs of If, Loop and Scan have their body's dtypes; of a Loop's all but the first."""
+        """Outputs of If, Loop and Scan have their body's types; of a Loop's all but the first."""
         given = results[1:] if node.op_type == "Loop" else results
         for name, value in zip(node.output, given, strict=False):
-            if name:
-                data_type = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
-                scope.dtypes.setdefault(name, int(data_type))
+            if not name:
+                continue
+            known = scope.types.setdefault(name, value.type)
+            if known != value.type:
+                raise bad(
+                    f"output {name!r} of {node.op_type} node {node.name!r} is {plain(known)} "
+                    f"elsewhere, its {body} computes {plain(value.type)} ({value.name!r}); insert "
+                    "a Cast"
+                )
 
-    def _settle_dtypes(
+    def _settle_types(
         self, scope: _Scope, node: onnx.NodeProto, schema: defs.OpSchema | None
     ) -> None:
+        bodies = any(a.type == AttributeProto.GRAPH for a in node.attribute)
         for index, name in enumerate(node.output):
-            if name and name not in scope.dtypes:
-                scope.dtypes[name] = output_dtype(scope.dtypes, node, schema, index)
+            if not name or (bodies and name in scope.types):
+                continue
+            computed, sure = output_type(scope.types, node, schema, index)
+            declared = scope.types.setdefault(name, computed)
+            if sure and declared != computed:
+                raise bad(
+                    f"output {name!r} of {node.op_type} node {node.name!r} is declared "
+                    f"{plain(declared)}, the node computes {plain(computed)}; correct the "
+                    "declaration or insert a Cast"
+                )
 
     def _attributes(
         self, lowered: "_core.GraphNode", node: onnx.NodeProto, schema: defs.OpSchema | None
@@ -297,6 +331,8 @@ class _Lowering:
         attribute: AttributeProto,
         name: str = "",
     ) -> None:
+        if attribute.type == AttributeProto.TYPE_PROTO:
+            return  # types are settled here
         kind = _KINDS.get(attribute.type)
         if kind is None:
             text = f"attribute {attribute.name!r} of {node.op_type} node {node.name!r} is of kind "
@@ -311,56 +347,25 @@ class _Lowering:
         lowered.add_attribute(name or attribute.name, kind, value)
 
 
-# Inference looks into constants only for shapes, axes and the like, which are small.
-_INFERENCE_BYTES = 1024
-
-
-def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy a model but for its weights: onnx's inference serialises all it is given."""
-    light = onnx.ModelProto(ir_version=model.ir_version)
-    light.opset_import.extend(model.opset_import)
-    graph = model.graph
-    light.graph.name = graph.name
-    for field_name in ("node", "input", "output", "value_info"):
-        getattr(light.graph, field_name).extend(getattr(graph, field_name))
-    for tensor in graph.initializer:
-        if tensor.ByteSize() <= _INFERENCE_BYTES:
-            light.graph.initializer.append(tensor)
-        else:
-            light.graph.initializer.add(
-                name=tensor.name, data_type=tensor.data_type, dims=tensor.dims
-            )
-    return light
-
-
-def _prepared(file: ModelFile) -> tuple[onnx.ModelProto, onnx.GraphProto]:
-    """Inline local functions, and infer shapes and dtypes where onnx can.
-
-    Returns:
-        The model with its weights, and its graph with what was inferred, without them.
-    """
-    model = file.proto
-    if model.functions:
-        model = onnx.inliner.inline_local_functions(model)
-    try:
-        light = _without_weights(model)
-        return model, onnx.shape_inference.infer_shapes(
-            light, strict_mode=False, data_prop=True
-        ).graph
-    except Exception:  # advice only: any failure of the inference leaves shapes unknown
-        return model, model.graph
-
-
-def lower(file: ModelFile) -> tuple["_core.ModelGraph", list[ValueInfo], list[ValueInfo]]:
+def lower(
+    file: ModelFile, device: "_core.Device | None" = None
+) -> tuple["_core.ModelGraph", list[ValueInfo], list[ValueInfo]]:
     """Lower a model.
+
+    Args:
+        file: The model.
+        device: Where it will run: functions of ONNX that it has no kernel for are expanded. None
+            expands nothing.
 
     Returns:
         The executor's graph, and the model's inputs and outputs in order.
 
     Raises:
         InvalidArgumentError: A malformed graph, with the node named.
-        UnsupportedError: Strings, sequences, sparse tensors, or an operator that no opset has.
+        UnsupportedError: A map, or an operator that no opset has.
     """
-    model, graph = _prepared(file)
-    scope, inputs, outputs = _Lowering(ModelFile(model, file.folder, file.name)).graph(graph, None)
+    model, graph = prepared(file)
+    target = Target(device) if device is not None else None
+    lowering = _Lowering(ModelFile(model, file.folder, file.name), target)
+    scope, inputs, outputs = lowering.graph(graph, None)
     return scope.graph, inputs, outputs

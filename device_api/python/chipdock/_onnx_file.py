@@ -15,9 +15,11 @@ from google.protobuf.message import DecodeError
 
 from chipdock.errors import InvalidArgumentError
 
-__all__ = ["ModelFile", "read_model", "tensor_array"]
+__all__ = ["ModelFile", "read_model", "sparse_array", "tensor_array"]
 
 _STRING = onnx.TensorProto.STRING
+
+_MOST_SPARSE = 2**31  # elements of the dense form: a small file must not take all memory
 
 # ml_dtypes' names where numpy has no type of its own; the rest comes from onnx.helper.
 _NUMPY: dict[int, np.dtype] = {
@@ -29,8 +31,14 @@ _NUMPY: dict[int, np.dtype] = {
     onnx.TensorProto.INT4: np.dtype(ml_dtypes.int4),
     onnx.TensorProto.UINT4: np.dtype(ml_dtypes.uint4),
 }
-# Two 4-bit elements share a byte in ONNX files, low half first (onnx.proto, TensorProto.raw_data).
-_NIBBLES = (onnx.TensorProto.INT4, onnx.TensorProto.UINT4, onnx.TensorProto.FLOAT4E2M1)
+# Two 4-bit or four 2-bit elements share a byte in ONNX files, low part first; Source: onnx.proto,
+# TensorProto.raw_data.
+_NIBBLES = (
+    onnx.TensorProto.INT4,
+    onnx.TensorProto.UINT4,
+    onnx.TensorProto.FLOAT4E2M1,
+    *(getattr(onnx.TensorProto, name, -1) for name in ("INT2", "UINT2")),  # onnx 1.20 has them
+)
 
 
 class ModelFile:
@@ -149,13 +157,13 @@ def tensor_array(tensor: onnx.TensorProto, file: ModelFile) -> np.ndarray:
     """Elements of a TensorProto, shape `tensor.dims`; a view of the file where that is possible.
 
     Raises:
-        InvalidArgumentError: Strings, an unknown dtype, or data that does not fill the shape.
+        InvalidArgumentError: An unknown dtype, or data that does not fill the shape.
     """
-    if tensor.data_type == _STRING:
-        raise _bad(f"tensor {tensor.name!r} holds strings, which no device can hold")
     shape = tuple(tensor.dims)
     if any(d < 0 for d in shape):
         raise _bad(f"tensor {tensor.name!r} has shape {shape} with a negative extent")
+    if tensor.data_type == _STRING:
+        return _strings(tensor, shape)
     external = tensor.data_location == onnx.TensorProto.EXTERNAL
     if tensor.data_type in _NIBBLES or not (external or tensor.HasField("raw_data")):
         return _by_helper(tensor, file)
@@ -175,6 +183,48 @@ def tensor_array(tensor: onnx.TensorProto, file: ModelFile) -> np.ndarray:
     if raw.ctypes.data % dtype.itemsize != 0:
         raw = raw.copy()
     return raw.view(dtype).reshape(shape)
+
+
+def _strings(tensor: onnx.TensorProto, shape: tuple[int, ...]) -> np.ndarray:
+    """Object array of str; bytes that are not UTF-8 become surrogate escapes."""
+    texts = [bytes(s).decode(errors="surrogateescape") for s in tensor.string_data]
+    if len(texts) != int(np.prod(shape, dtype=object)):
+        raise _bad(f"tensor {tensor.name!r} of shape {shape} holds {len(texts)} strings")
+    array = np.empty(len(texts), object)
+    array[:] = texts
+    return array.reshape(shape)
+
+
+def sparse_array(tensor: onnx.SparseTensorProto, file: ModelFile) -> np.ndarray:
+    """The dense form of a sparse tensor, shape `tensor.dims`; what is not listed is zero.
+
+    Source: onnx.proto, SparseTensorProto: indices are [NNZ], linear, or [NNZ, rank].
+
+    Raises:
+        InvalidArgumentError: An index is out of range, or the counts differ.
+    """
+    name = tensor.values.name
+    shape = tuple(tensor.dims)
+    values = tensor_array(tensor.values, file)
+    indices = tensor_array(tensor.indices, file).astype(np.int64)
+    size = int(np.prod(shape, dtype=object))
+    if any(d < 0 for d in shape) or size > _MOST_SPARSE:
+        raise _bad(f"sparse tensor {name!r} has shape {shape}, at most 2^31 elements are allowed")
+    if indices.ndim == 2 and indices.shape == (values.size, len(shape)):
+        limit = np.array(shape, np.int64)
+        if ((indices < 0) | (indices >= limit)).any():
+            raise _bad(f"sparse tensor {name!r} has indices outside of its shape {shape}")
+        indices = np.ravel_multi_index(tuple(indices.T), shape) if size else indices[:, 0]
+    if values.ndim != 1 or indices.shape != values.shape:
+        raise _bad(
+            f"sparse tensor {name!r} has values {values.shape} and indices {indices.shape} for "
+            f"shape {shape}"
+        )
+    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < size:
+        raise _bad(f"sparse tensor {name!r} has indices outside of its shape {shape}")
+    dense = np.zeros(size, values.dtype)
+    dense[indices] = values
+    return dense.reshape(shape)
 
 
 def _external(tensor: onnx.TensorProto, file: ModelFile) -> np.ndarray:

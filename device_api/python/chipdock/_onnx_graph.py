@@ -1,18 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be said of an ONNX graph without lowering it: order, dtypes, and what does not fit."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import onnx
 import onnx.helper
 from onnx import AttributeProto, defs
 
-from chipdock._onnx_file import ModelFile, tensor_array
-from chipdock.errors import InvalidArgumentError, UnsupportedError
+from chipdock._onnx_file import ModelFile, sparse_array, tensor_array
+from chipdock._onnx_types import ValueInfo, inner_type, is_tensor, tensor_type, type_text
+from chipdock.errors import InvalidArgumentError
 
-__all__ = ["bad", "check_signature", "check_types", "constant_value", "in_order", "output_dtype"]
+__all__ = [
+    "bad",
+    "body_types",
+    "check_branches",
+    "check_signature",
+    "check_types",
+    "constant_value",
+    "in_order",
+    "output_type",
+    "plain",
+]
 
+_SCAN_WITHOUT_LENGTHS = 9  # input 0 of Scan-8 has the lengths of the sequences
 _VARIADIC = defs.OpSchema.FormalParameterOption.Variadic
 
 
@@ -21,8 +33,14 @@ def bad(text: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"INVALID_ARGUMENT: {text}")
 
 
-def check_signature(node: onnx.NodeProto, name: str, inputs: int, outputs: int) -> None:
+def check_signature(node: onnx.NodeProto, since: int, name: str, found: tuple[int, int]) -> None:
     """Refuse a body whose inputs and outputs do not fit its If, Loop or Scan node.
+
+    Args:
+        node: The node.
+        since: Version of its operator.
+        name: Attribute that holds the body.
+        found: Inputs and outputs of the body.
 
     Raises:
         InvalidArgumentError: With the counts.
@@ -31,18 +49,45 @@ def check_signature(node: onnx.NodeProto, name: str, inputs: int, outputs: int) 
     if node.op_type == "Loop":
         wanted_inputs, wanted_outputs = max(given, 2), 1 + len(node.output)
     elif node.op_type == "Scan":
-        wanted_inputs = given
+        wanted_inputs = given if since >= _SCAN_WITHOUT_LENGTHS else given - 1
     elif node.op_type != "If":
         return
-    if (inputs, outputs) != (wanted_inputs, wanted_outputs):
+    if found != (wanted_inputs, wanted_outputs):
         raise bad(
-            f"{name} of {node.op_type} node {node.name!r} has {inputs} inputs and {outputs} "
+            f"{name} of {node.op_type} node {node.name!r} has {found[0]} inputs and {found[1]} "
             f"outputs, the node wants {wanted_inputs} inputs and {wanted_outputs} outputs"
         )
 
 
-def check_types(dtypes: dict[str, int], node: onnx.NodeProto, schema: defs.OpSchema) -> None:
-    """Inputs have dtypes the schema allows, and one type variable stands for one dtype.
+def check_branches(node: onnx.NodeProto, branches: Sequence[Sequence[ValueInfo]]) -> None:
+    """Refuse an If whose branches compute different types.
+
+    Raises:
+        InvalidArgumentError: With the output and both types.
+    """
+    if node.op_type != "If":
+        return
+    for name, *computed in zip(node.output, *branches, strict=True):
+        kinds = sorted({plain(v.type) for v in computed})
+        if len(kinds) > 1:
+            raise bad(
+                f"output {name!r} of If node {node.name!r} is {' in one branch, '.join(kinds)} in "
+                "the other; insert a Cast"
+            )
+
+
+def body_types(node: onnx.NodeProto, since: int, types: dict[str, str]) -> list[str | None]:
+    """Types of the inputs of a Loop's or Scan's body, which need not declare them."""
+    given = [types.get(n) for n in node.input]
+    if node.op_type == "Loop":
+        return ["tensor(int64)", "tensor(bool)", *given[2:]]
+    if node.op_type == "Scan":
+        return given if since >= _SCAN_WITHOUT_LENGTHS else given[1:]
+    return []
+
+
+def check_types(types: dict[str, str], node: onnx.NodeProto, schema: defs.OpSchema) -> None:
+    """Inputs have types the schema allows, and one type variable stands for one type.
 
     Source: ONNX IR, "Nodes" and the operators' type constraints.
     """
@@ -51,22 +96,25 @@ def check_types(dtypes: dict[str, int], node: onnx.NodeProto, schema: defs.OpSch
         if not name:
             continue
         formal = schema.inputs[min(index, len(schema.inputs) - 1)]
-        dtype = onnx.TensorProto.DataType.Name(dtypes[name]).lower()
-        allowed = formal.types
-        if f"tensor({dtype})" not in allowed and any(t.startswith("tensor(") for t in allowed):
-            plain = sorted(t[7:-1] for t in allowed if t.startswith("tensor("))
+        given = types[name]
+        if given not in formal.types:
             raise bad(
                 f"input {formal.name} ({name!r}) of {node.op_type} node {node.name!r} is "
-                f"{dtype}, allowed are {', '.join(plain)}"
+                f"{plain(given)}, allowed are {', '.join(sorted(plain(t) for t in formal.types))}"
             )
         if formal.option == _VARIADIC and not formal.is_homogeneous:
             continue
-        first, its_name = variables.setdefault(formal.type_str, (dtype, name))
-        if first != dtype:
+        first, its_name = variables.setdefault(formal.type_str, (given, name))
+        if first != given:
             raise bad(
-                f"inputs {its_name!r} ({first}) and {name!r} ({dtype}) of {node.op_type} node "
-                f"{node.name!r} must have one dtype; insert a Cast"
+                f"inputs {its_name!r} ({plain(first)}) and {name!r} ({plain(given)}) of "
+                f"{node.op_type} node {node.name!r} must have one dtype; insert a Cast"
             )
+
+
+def plain(text: str) -> str:
+    """A tensor's type by its dtype alone, for messages."""
+    return text[7:-1] if is_tensor(text) else text
 
 
 def constant_value(node: onnx.NodeProto, file: ModelFile) -> tuple[np.ndarray, int]:
@@ -79,40 +127,70 @@ def constant_value(node: onnx.NodeProto, file: ModelFile) -> tuple[np.ndarray, i
             return np.array(onnx.helper.get_attribute_value(a), np.int64), tensor.INT64
         if a.name in {"value_float", "value_floats"}:
             return np.array(onnx.helper.get_attribute_value(a), np.float32), tensor.FLOAT
+        if a.name in {"value_string", "value_strings"}:
+            value = onnx.helper.get_attribute_value(a)
+            texts = [v.decode(errors="surrogateescape") for v in (value if a.strings else [value])]
+            array = np.empty(len(texts), object)
+            array[:] = texts
+            return array.reshape(() if a.name == "value_string" else (-1,)), tensor.STRING
+        if a.name == "sparse_value":
+            return sparse_array(a.sparse_tensor, file), a.sparse_tensor.values.data_type
     names = [a.name for a in node.attribute]
-    text = (
-        f"UNSUPPORTED: Constant node {node.name!r} has {names}; dense numeric values are supported"
-    )
-    raise UnsupportedError(text)
+    raise bad(f"Constant node {node.name!r} has {names}, it must have one value")
 
 
-def output_dtype(
-    dtypes: dict[str, int], node: onnx.NodeProto, schema: defs.OpSchema | None, index: int
-) -> int:
-    """Data type of an output that inference left open: by attribute, or the schema's variable."""
+def output_type(
+    types: dict[str, str], node: onnx.NodeProto, schema: defs.OpSchema | None, index: int
+) -> tuple[str, bool]:
+    """Type of an output, by attribute, or the schema's variable, else as the first input.
+
+    Returns:
+        The type, and whether the operator fixes it; without that it is a guess.
+    """
     attributes = {a.name: a for a in node.attribute}
+    first = next((types[n] for n in node.input if n), None)
+    of_sequence = _sequence_type(node.op_type, attributes, first) if not node.domain else None
+    if of_sequence is not None:
+        return of_sequence, True
     for key in ("to", "dtype", "output_dtype"):
         if key in attributes and attributes[key].type == AttributeProto.INT and attributes[key].i:
-            return int(attributes[key].i)
-    if "value" in attributes and node.op_type == "ConstantOfShape":
-        return int(attributes["value"].t.data_type)
+            return tensor_type(int(attributes[key].i)), not node.domain
     if node.op_type == "ConstantOfShape":
-        return int(onnx.TensorProto.FLOAT)
+        given = attributes["value"].t.data_type if "value" in attributes else None
+        return tensor_type(int(given or onnx.TensorProto.FLOAT)), True
     if schema is not None and schema.outputs:
         formal = schema.outputs[min(index, len(schema.outputs) - 1)]
         for at, name in enumerate(node.input):
             parameter = schema.inputs[min(at, len(schema.inputs) - 1)] if schema.inputs else None
             if name and parameter is not None and parameter.type_str == formal.type_str:
-                return dtypes[name]
-        only = list(formal.types)
-        if len(only) == 1 and only[0].startswith("tensor("):
-            return int(onnx.TensorProto.DataType.Value(only[0][7:-1].upper()))
-    first = next((n for n in node.input if n), None)
+                mixed = parameter.option == _VARIADIC and not parameter.is_homogeneous
+                return types[name], not mixed
+        if len(formal.types) == 1:
+            return next(iter(formal.types)), True
     if first is None:
         raise bad(
             f"the dtype of {node.output[index]!r} ({node.op_type} node {node.name!r}) is unknown"
         )
-    return dtypes[first]
+    return first, False
+
+
+def _sequence_type(op: str, attributes: dict[str, AttributeProto], first: str | None) -> str | None:
+    """Type of what the operators of sequences and optionals make; None for any other."""
+    if op == "SequenceEmpty":
+        data_type = attributes["dtype"].i if "dtype" in attributes else onnx.TensorProto.FLOAT
+        return f"seq({tensor_type(int(data_type))})"
+    if op == "Optional":
+        inner = type_text(attributes["type"].tp) if "type" in attributes else first
+        return f"optional({inner})"
+    if first is None:
+        return None
+    if op in {"SequenceConstruct", "SplitToSequence"}:
+        return f"seq({first})"
+    if op == "OptionalGetElement":  # what is no optional is its own element
+        return inner_type(first) if first.startswith("optional(") else first
+    if op in {"SequenceAt", "ConcatFromSequence"}:
+        return inner_type(first)
+    return None
 
 
 def in_order(proto: onnx.GraphProto, known: set[str]) -> Iterable[onnx.NodeProto]:

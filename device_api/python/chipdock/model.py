@@ -5,15 +5,17 @@ import os
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import onnx
 
 from chipdock import _core
 from chipdock._explain import CapturedSegment, Explanation, NodePlacement
-from chipdock._lower import ValueInfo, lower
+from chipdock._inputs import as_input
+from chipdock._lower import lower
 from chipdock._onnx_file import read_model
+from chipdock._onnx_types import ValueInfo
 from chipdock._profile import active_profiler
 from chipdock._registry import capture_policy, fallback_policy, host_device
 from chipdock._registry import device as find_device
@@ -31,7 +33,9 @@ __all__ = [
     "load",
 ]
 
-ArrayLike: TypeAlias = "_core.Array | np.ndarray | Sequence[object] | float | int | bool"
+ArrayLike: TypeAlias = (
+    "_core.Array | np.ndarray | Sequence[object] | float | int | bool | str | None"
+)
 FallbackPolicy: TypeAlias = Literal["error", "warn", "allow"]
 
 
@@ -71,19 +75,21 @@ class Model:
         *,
         stream: "_core.Stream | None" = None,
         seed: int | None = None,
-    ) -> dict[str, "_core.Array"]:
+    ) -> dict[str, Any]:
         """Run the model.
 
         Args:
             inputs: A value for every input name: Arrays (on any device), numpy arrays or anything
-                with DLPack; dtype and fixed extents as the model declares, nothing is cast.
+                with DLPack; dtype and fixed extents as the model declares, nothing is cast. Arrays
+                of str for strings, a list for a sequence, None for an empty optional.
             stream: Stream to run on; the call returns when the work has ended. If the stream is
                 being captured, the work becomes part of the graph: the call returns at once, the
                 inputs are read and the outputs written at each launch.
             seed: For random operators; default: a fresh one per run.
 
         Returns:
-            Output name to Array on the model's device, in the model's order.
+            Output name to Array on the model's device, in the model's order; strings come as an
+            object array of str, a sequence as a list, an empty optional as None.
 
         Raises:
             InvalidArgumentError: A name, dtype or shape does not fit; named.
@@ -96,14 +102,14 @@ class Model:
         results = self._plan.run(values, stream, active_profiler(), seed)
         return dict(zip(self._output_names, results, strict=True))
 
-    def __call__(self, *arrays: ArrayLike) -> "_core.Array | tuple[_core.Array, ...]":
+    def __call__(self, *arrays: ArrayLike) -> Any:  # noqa: ANN401  as run()
         """Run the model on inputs in order; returns its output, or a tuple if there are several."""
         if len(arrays) != len(self._input_names):
             raise InvalidArgumentError(
                 f"INVALID_ARGUMENT: {self.name} has {len(self._input_names)} inputs "
                 f"{list(self._input_names)}, {len(arrays)} were given"
             )
-        values = [_as_input(v, info) for v, info in zip(arrays, self.inputs, strict=True)]
+        values = [as_input(v, info) for v, info in zip(arrays, self.inputs, strict=True)]
         results = self._plan.run(values, None, active_profiler())
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -153,48 +159,11 @@ class Model:
             raise InvalidArgumentError(text)
         if len(inputs) != len(self._input_names) or any(n not in inputs for n in self._input_names):
             self._check_names(inputs)
-        return [_as_input(inputs[info.name], info) for info in self.inputs]
+        return [as_input(inputs[info.name], info) for info in self.inputs]
 
     def __repr__(self) -> str:
         """Name, device and signature."""
         return f"<chipdock.Model {self.name} on {self.device.name}: {list(self._input_names)}>"
-
-
-def _as_input(value: object, info: ValueInfo) -> object:
-    if isinstance(value, _core.Array):
-        if value.dtype != info.dtype:
-            raise _dtype_error(info, value.dtype)
-        return value
-    if isinstance(value, np.generic):
-        value = np.asarray(value)
-    if not isinstance(value, np.ndarray):
-        if hasattr(value, "__dlpack__"):
-            value = _core.from_dlpack(value, host_device())
-            return _as_input(value, info)
-        # Python numbers and lists have no dtype of their own: they take the model's if nothing is
-        # lost.
-        try:
-            plain = np.asarray(value)
-        except ValueError as error:
-            raise InvalidArgumentError(
-                f"INVALID_ARGUMENT: input {info.name!r} is not an array: {error}"
-            ) from error
-        if plain.dtype.kind not in "biuf" or (plain.dtype.kind == "f" and info.dtype.kind in "biu"):
-            raise _dtype_error(info, plain.dtype)
-        value = plain.astype(info.dtype)
-        if info.dtype.kind in "biu" and not np.array_equal(value.astype(plain.dtype), plain):
-            text = f"INVALID_ARGUMENT: input {info.name!r} has values that {info.dtype} cannot hold"
-            raise InvalidArgumentError(text)
-    if value.dtype != info.dtype:
-        raise _dtype_error(info, value.dtype)
-    return value
-
-
-def _dtype_error(info: ValueInfo, dtype: object) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"INVALID_ARGUMENT: input {info.name!r} is {dtype}, the model wants {info.dtype}; "
-        f"convert it with .astype first"
-    )
 
 
 class Binding:
@@ -221,7 +190,7 @@ class Binding:
         if info is None:
             self._model._check_names({**dict.fromkeys(self._model._input_names), name: None})
         else:
-            self._inputs[name] = _as_input(value, info)
+            self._inputs[name] = as_input(value, info)
         return self
 
     def output(self, name: str, array: "_core.Array") -> "Binding":
@@ -329,7 +298,7 @@ def load(
     _check_whole("memory_limit", memory_limit, 2**63 - 1)
     target = find_device(device)
     file = read_model(source)
-    graph, inputs, outputs = lower(file)
+    graph, inputs, outputs = lower(file, target)
     options = {
         "fallback": policy,
         "threads": threads or 0,

@@ -57,6 +57,7 @@ int32_t placement_of(runtime::Placement placement) {
     case runtime::Placement::kFolded:
       return CHIPDOCK_HOST_PLACEMENT_FOLDED;
     case runtime::Placement::kControl:
+    case runtime::Placement::kHost:  // driven by the host as well
       break;
   }
   return CHIPDOCK_HOST_PLACEMENT_CONTROL;

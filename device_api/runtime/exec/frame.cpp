@@ -154,7 +154,7 @@ void Frame::release() {
   arenas_[1].reset();
   inputs_.clear();
   for (TensorRef& tensor : produced_) {
-    if (tensor.buffer != nullptr) tensor = TensorRef{};
+    if (tensor.buffer != nullptr || tensor.object != nullptr) tensor = TensorRef{};
   }
   stream_.reset();
 }

@@ -3,6 +3,7 @@
 // profile record of any step.
 #include "exec/frame.hpp"
 #include "exec/node_runner.hpp"
+#include "host_ops/host_op.hpp"
 #include "host_queue.hpp"
 #include "profiler.hpp"
 
@@ -35,6 +36,10 @@ std::vector<TensorRef> Frame::run_dynamic(const Step& step, const RunStep& run,
   if (step.kind == StepKind::kControl) {
     wait(options);
     return run_control(plan_, step, inputs, options);
+  }
+  if (step.kind == StepKind::kHost) {
+    if (stream_ != nullptr) stream_->sync();
+    return run_host_op(plan_, step, inputs);
   }
   std::vector<chipdock_dtype> dtypes(step.outputs.size());
   for (size_t i = 0; i < dtypes.size(); ++i) {

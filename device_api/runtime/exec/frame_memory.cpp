@@ -23,6 +23,7 @@ TensorRef Frame::tensor(int32_t slot) const {
   out.dims = s.dims;
   if (s.kind == SlotKind::kInput) {
     const TensorRef& input = inputs_[static_cast<size_t>(s.index)];
+    if (is_host_dtype(s.dtype)) return input;
     out.buffer = input.buffer;
     out.offset = input.offset;
   } else if (s.kind == SlotKind::kOutput) {

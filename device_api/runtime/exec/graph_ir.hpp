@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "exec/host_object.hpp"
 #include "ops/op.hpp"
 
 namespace chipdock::runtime {
@@ -53,14 +54,16 @@ class Attributes {
 struct IrValue {
   std::string name;
   chipdock_dtype dtype{};
-  int32_t rank = -1;  ///< -1 = unknown; advice for kernel choice only.
-  Dims dims;          ///< rank extents, -1 = unknown.
+  int32_t rank = -1;                 ///< -1 = unknown; advice for kernel choice only.
+  Dims dims;                         ///< rank extents, -1 = unknown.
+  std::vector<std::string> symbols;  ///< Of a model's input: names of its dims, "" = none.
 };
 
 /// A value that never changes. `data` stays valid as long as `keep` lives.
 struct IrConstant {
   chipdock_dtype dtype{};
   Dims dims;
+  std::shared_ptr<const HostObject> object;  ///< Of a tensor of strings; it has no `data`.
   const void* data = nullptr;
   uint64_t bytes = 0;
   std::shared_ptr<const void> keep;

@@ -41,6 +41,30 @@ void check_declared(const IrValue& value, const Dims& dims) {
         ", the model wants ", wanted, "]");
 }
 
+/// One name stands for one extent, whichever inputs it is written on.
+void check_symbols(const IrGraph& graph, const std::vector<TensorRef>& inputs) {
+  struct Bound {
+    int64_t extent;
+    const IrValue* value;
+    size_t axis;
+  };
+  std::map<std::string, Bound> bound;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const IrValue& value = graph.values[static_cast<size_t>(graph.inputs[i])];
+    const size_t rank = std::min(value.symbols.size(), inputs[i].dims.size());
+    for (size_t axis = 0; axis < rank; ++axis) {
+      if (value.symbols[axis].empty()) continue;
+      const int64_t extent = inputs[i].dims[axis];
+      const auto [first, fresh] =
+          bound.try_emplace(value.symbols[axis], Bound{extent, &value, axis});
+      if (fresh || first->second.extent == extent) continue;
+      raise(CHIPDOCK_INVALID_ARGUMENT, "dim '", value.symbols[axis], "' is ", first->second.extent,
+            " on axis ", first->second.axis, " of input '", first->second.value->name, "' and ",
+            extent, " on axis ", axis, " of input '", value.name, "'; the model wants one extent");
+    }
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<Plan> Plan::compile(std::shared_ptr<IrGraph> graph, std::shared_ptr<Device> device,
@@ -89,7 +113,8 @@ std::vector<TensorRef> Plan::run(const std::vector<TensorRef>& given, const RunO
   const std::vector<TensorRef>* inputs = &given;
   for (size_t i = 0; i < given.size(); ++i) {
     const IrValue& value = graph_->values[static_cast<size_t>(graph_->inputs[i])];
-    if (!kit::operator==(given[i].dtype, value.dtype)) {
+    // An optional may be given as the plain tensor that it holds.
+    if (!kit::operator==(given[i].dtype, value.dtype) && !is_host_dtype(value.dtype)) {
       raise(CHIPDOCK_INVALID_ARGUMENT, "input '", value.name, "' is ",
             kit::dtype_name(given[i].dtype), ", the model wants ", kit::dtype_name(value.dtype));
     }
@@ -137,6 +162,7 @@ std::shared_ptr<Specialization> Plan::specialization(const std::vector<TensorRef
     check_declared(graph_->values[static_cast<size_t>(graph_->inputs[i])], inputs[i].dims);
     dims.push_back(inputs[i].dims);
   }
+  check_symbols(*graph_, inputs);
   std::shared_ptr<Specialization> spec = specialize(*this, dims);
   std::shared_ptr<Specialization> evicted;  // ends after the lock: its graphs may wait for a device
   const std::lock_guard<std::mutex> lock(mutex_);

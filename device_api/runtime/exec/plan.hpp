@@ -29,6 +29,7 @@ namespace chipdock::runtime {
 class Frame;
 class Profiler;
 class Plan;
+struct HostOp;
 struct Recording;
 struct Specialization;
 
@@ -60,7 +61,8 @@ enum class Placement : uint8_t {
   kShape,     ///< Computes shapes: belongs on the host.
   kView,      ///< No work: another shape of the same memory.
   kFolded,    ///< Computed at load from constants.
-  kControl    ///< If, Loop, Scan: driven by the host.
+  kControl,   ///< If, Loop, Scan: driven by the host.
+  kHost       ///< Strings, sequences, optionals: values that no device can hold.
 };
 
 struct Slot {
@@ -68,12 +70,13 @@ struct Slot {
   Side side = Side::kDevice;
 };
 
-enum class StepKind : uint8_t { kLaunch, kView, kShapeOf, kCopy, kControl };
+enum class StepKind : uint8_t { kLaunch, kView, kShapeOf, kCopy, kControl, kHost };
 
 struct Step {
   StepKind kind = StepKind::kLaunch;
   const IrNode* node = nullptr;  ///< NULL for kCopy.
   const Op* op = nullptr;
+  const HostOp* host_op = nullptr;  ///< kHost.
   Side side = Side::kDevice;
   std::vector<int32_t> inputs;   ///< Slots, -1 = not given.
   std::vector<int32_t> outputs;  ///< Slots, -1 = not wanted.
@@ -133,6 +136,9 @@ class Plan : public std::enable_shared_from_this<Plan> {
   std::vector<SegmentReport> segments();  ///< Most recently used signature first.
   bool same_device() const { return device_ == host_; }
   Device& side_device(Side side) const { return side == Side::kDevice ? *device_ : *host_; }
+  const KernelRegistry& kernels(Side side) const {
+    return side == Side::kHost && host_kernels_ != nullptr ? *host_kernels_ : *device_kernels_;
+  }
 
  private:
   friend class PlanCompiler;

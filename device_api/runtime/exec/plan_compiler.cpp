@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "exec/node_runner.hpp"
+#include "host_ops/host_op.hpp"
 
 namespace chipdock::runtime {
 namespace {
@@ -38,9 +39,14 @@ PlanCompiler::PlanCompiler(std::shared_ptr<IrGraph> graph, std::shared_ptr<Devic
       plan_->same_device() ? nullptr : std::make_unique<KernelRegistry>(plan_->host_);
 }
 
-const KernelRegistry& PlanCompiler::kernels(Side side) const {
-  if (side == Side::kHost && plan_->host_kernels_ != nullptr) return *plan_->host_kernels_;
-  return *plan_->device_kernels_;
+bool PlanCompiler::is_host_value(int32_t value) const {
+  return value >= 0 && is_host_dtype(graph().values[static_cast<size_t>(value)].dtype);
+}
+
+bool PlanCompiler::touches_host_values(const IrNode& node) const {
+  const auto held = [this](int32_t value) { return is_host_value(value); };
+  return std::any_of(node.inputs.begin(), node.inputs.end(), held) ||
+         std::any_of(node.outputs.begin(), node.outputs.end(), held);
 }
 
 std::shared_ptr<Plan> PlanCompiler::compile() {
@@ -67,11 +73,22 @@ std::shared_ptr<Plan> PlanCompiler::finish() {
 
 void PlanCompiler::find_operators() {
   ops_.resize(graph().nodes.size(), nullptr);
+  host_ops_.resize(graph().nodes.size(), nullptr);
   for (size_t i = 0; i < graph().nodes.size(); ++i) {
     const IrNode& node = *graph().nodes[i];
     if (is_control(node)) continue;
-    ops_[i] = find_op(node.domain, node.op, node.since_version);
+    const Op* op = find_op(node.domain, node.op, node.since_version);
+    // Dims alone are the same for strings: Shape and Size need no operator of their own.
+    const bool dims_only = op != nullptr && (op->flags & kOpShapeOnly) != 0;
+    if (dims_only || !touches_host_values(node)) ops_[i] = op;
     if (ops_[i] == nullptr) {
+      host_ops_[i] = find_host_op(node.domain, node.op, node.since_version);
+    }
+    if (ops_[i] == nullptr && host_ops_[i] == nullptr && op != nullptr) {
+      missing_.push_back(describe(node) + " (" + node.op + "-" +
+                         std::to_string(node.since_version) +
+                         ": chipdock does not know it for strings, sequences or optionals)");
+    } else if (ops_[i] == nullptr && host_ops_[i] == nullptr) {
       missing_.push_back(describe(node) + " (" + node.op + "-" +
                          std::to_string(node.since_version) +
                          ": chipdock does not know this operator)");
@@ -105,7 +122,10 @@ void PlanCompiler::add_report(const IrNode& node, Placement placement, std::stri
 
 TensorRef PlanCompiler::constant_tensor(int32_t value) const {
   const IrConstant& constant = plan_->constants_.at(value).constant;
-  return wrap_host(plan_->host_, constant.dtype, constant.dims, constant.data, constant.keep);
+  TensorRef tensor =
+      wrap_host(plan_->host_, constant.dtype, constant.dims, constant.data, constant.keep);
+  tensor.object = constant.object;
+  return tensor;
 }
 
 void PlanCompiler::set_constant(int32_t value, IrConstant constant) {
@@ -145,7 +165,7 @@ int32_t PlanCompiler::new_slot(int32_t value, Side side) {
 
 int32_t PlanCompiler::slot_of(int32_t value, Side side) {
   if (value < 0) return -1;
-  if (plan_->same_device()) side = Side::kDevice;
+  if (plan_->same_device() || is_host_value(value)) side = Side::kDevice;  // then it has one slot
   const auto key = std::make_pair(value, side);
   if (const auto found = slot_by_value_.find(key); found != slot_by_value_.end())
     return found->second;
@@ -212,6 +232,7 @@ KernelChoice PlanCompiler::choose(const IrNode& node, Side side) const {
 void PlanCompiler::place(size_t index) {
   const IrNode& node = *graph().nodes[index];
   if (is_control(node)) return place_control(node);
+  if (host_ops_[index] != nullptr) return place_host(node, *host_ops_[index]);
   const Op& op = *ops_[index];
   Step step;
   step.node = &node;
@@ -329,6 +350,16 @@ void PlanCompiler::place_control(const IrNode& node) {
     }
   }
   add_report(node, Placement::kControl, "", "", plan_->host_->name());
+  plan_->steps_.push_back(std::move(step));
+}
+
+void PlanCompiler::place_host(const IrNode& node, const HostOp& op) {
+  Step step;
+  step.kind = StepKind::kHost;
+  step.node = &node;
+  step.host_op = &op;
+  connect(node, step, Placement::kHost);
+  add_report(node, Placement::kHost, "", "", plan_->host_->name());
   plan_->steps_.push_back(std::move(step));
 }
 

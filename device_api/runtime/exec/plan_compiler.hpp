@@ -31,11 +31,15 @@ class PlanCompiler {
   void find_needed();
   void place(size_t index);
   void place_control(const IrNode& node);
+  void place_host(const IrNode& node, const HostOp& op);
   void place_outputs();
   void upload_constants();
 
   const IrGraph& graph() const { return *plan_->graph_; }
-  const KernelRegistry& kernels(Side side) const;
+  const KernelRegistry& kernels(Side side) const { return plan_->kernels(side); }
+  /// A value that only the host can hold: strings, a sequence, an optional.
+  bool is_host_value(int32_t value) const;
+  bool touches_host_values(const IrNode& node) const;
   [[noreturn]] void report_missing() const;
   bool fold(const IrNode& node, const Op& op);
   bool belongs_to_host(const IrNode& node, const Op& op) const;
@@ -56,11 +60,12 @@ class PlanCompiler {
   void add_copy(int32_t source, int32_t target);
 
   std::shared_ptr<Plan> plan_;
-  std::vector<const Op*> ops_;         ///< By node; NULL for control flow.
-  std::vector<bool> folded_, needed_;  ///< By node.
-  std::vector<bool> host_value_;       ///< By value: computed on the host.
-  std::vector<bool> shape_value_;      ///< By value: of them, shapes and what follows from shapes.
-  std::vector<bool> keep_source_;      ///< By input of the node at hand.
+  std::vector<const Op*> ops_;           ///< By node; NULL for control flow and host operators.
+  std::vector<const HostOp*> host_ops_;  ///< By node; NULL for all others.
+  std::vector<bool> folded_, needed_;    ///< By node.
+  std::vector<bool> host_value_;         ///< By value: computed on the host.
+  std::vector<bool> shape_value_;  ///< By value: of them, shapes and what follows from shapes.
+  std::vector<bool> keep_source_;  ///< By input of the node at hand.
   std::map<std::pair<int32_t, Side>, int32_t> slot_by_value_;
   std::map<int32_t, int32_t> view_of_;  ///< Slot -> the slot whose memory it shows.
   std::set<int32_t> reads_data_;        ///< Constant slots whose elements are read at run time.

@@ -21,6 +21,7 @@ void PlanCompiler::fold_constants() {
     const IrNode& node = *graph().nodes[i];
     const Op* op = ops_[i];
     if (op == nullptr || (op->flags & (kOpRandom | kOpHostOnly)) != 0) continue;
+    if (touches_host_values(node)) continue;
     if (!std::all_of(node.inputs.begin(), node.inputs.end(),
                      [&](int32_t v) { return v < 0 || is_constant(v); })) {
       continue;

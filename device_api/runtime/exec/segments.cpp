@@ -23,6 +23,7 @@ bool is_callers(const SlotState& slot) {
 const char* why_not_capturable(const Specialization& spec, const RunStep& run, bool same_numbers) {
   const Step& step = spec.plan.steps()[static_cast<size_t>(run.step)];
   if (step.kind == StepKind::kControl) return "decides on the host what runs";
+  if (step.kind == StepKind::kHost) return "has values that only the host can hold";
   if (step.kind == StepKind::kCopy)
     return "copies between device and host, which the run waits for";
   if (run.dynamic) return "has shapes that depend on data";

@@ -74,16 +74,17 @@ class Specializer {
       case StepKind::kLaunch:
         return visit_launch(index, step);
       case StepKind::kControl:
+      case StepKind::kHost:
         return add_dynamic(index, step);
     }
   }
 
   bool is_dynamic(const Step& step) {
-    if (step.kind == StepKind::kControl) return true;
+    if (step.kind == StepKind::kControl || step.kind == StepKind::kHost) return true;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const int32_t s = step.inputs[i];
       if (s < 0) continue;
-      if (slot(s).kind == SlotKind::kDynamic) return true;
+      if (slot(s).kind == SlotKind::kDynamic || is_host_dtype(slot(s).dtype)) return true;
       const bool steers_shape = step.op != nullptr && has_bit(step.op->host_inputs, i);
       if (steers_shape && !is_fixed(s)) return true;
       if (steers_shape && slot(s).fixed.buffer != nullptr && slot(s).fixed.host() == nullptr)

@@ -106,6 +106,7 @@ void read_tensor(const TensorRef& tensor, void* target, Stream* stream) {
 
 TensorRef move_tensor(const TensorRef& tensor, Device& device,
                       const std::shared_ptr<Stream>& stream) {
+  if (tensor.object != nullptr) return tensor;  // immutable, and on the host wherever it is used
   TensorRef moved = make_tensor(device, tensor.dtype, tensor.dims, stream);
   const uint64_t bytes = tensor.bytes();
   if (bytes == 0) return moved;

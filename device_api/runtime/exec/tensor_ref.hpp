@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dense tensor in some device's memory, by reference: what flows into and out of a plan and lies
-// under the Python Array.
+// under the Python Array. Strings, sequences and optionals flow the same way, as objects that only
+// the host holds (host_object.hpp).
 #ifndef CHIPDOCK_RUNTIME_EXEC_TENSOR_REF_HPP_
 #define CHIPDOCK_RUNTIME_EXEC_TENSOR_REF_HPP_
 
@@ -27,11 +28,14 @@ class HostBuffer final : public Buffer {
   std::shared_ptr<const void> keep_;
 };
 
+struct HostObject;
+
 struct TensorRef {
   chipdock_dtype dtype{};
   Dims dims;
-  std::shared_ptr<Buffer> buffer;  ///< NULL only if there are no elements.
-  uint64_t offset = 0;             ///< Bytes from the start of `buffer`.
+  std::shared_ptr<Buffer> buffer;            ///< NULL only if there are no elements.
+  uint64_t offset = 0;                       ///< Bytes from the start of `buffer`.
+  std::shared_ptr<const HostObject> object;  ///< Set for host values alone; they have no buffer.
 
   int64_t size() const {
     int64_t n = 1;

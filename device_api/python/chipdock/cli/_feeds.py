@@ -128,6 +128,8 @@ def _given(infos: "Sequence[ValueInfo]", inputs: Sequence[str], shapes: Sequence
     arrays: Arrays = {}
     notes: list[str] = []
     for index, info in enumerate(infos):
+        if not info.type.startswith("tensor("):
+            raise _bad(f"input {info.name!r} is {info.type}; run the model from Python")
         value = values.get(info.name, "random")
         shape = sized.get(info.name)
         if value.endswith(".npy"):
