@@ -121,7 +121,11 @@ def _compile(  # noqa: PLR0917  one caller each, and all seven are the key of th
 
 
 def _as_array(value: object) -> "_core.Array | np.ndarray | None":
-    if value is None or isinstance(value, _core.Array | np.ndarray):
+    if value is None or isinstance(value, _core.Array):
+        return value
+    if isinstance(value, str) or (isinstance(value, np.ndarray) and value.dtype.kind in "UST"):
+        return np.asarray(value, object)  # strings, of any length
+    if isinstance(value, np.ndarray):
         return value
     # numpy's float64 is a Python float too, but it has a dtype of its own.
     if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
@@ -130,9 +134,11 @@ def _as_array(value: object) -> "_core.Array | np.ndarray | None":
     if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
         return _core.from_dlpack(value, host_device())
     array: np.ndarray = np.asarray(value)
+    if array.dtype.kind in "US":
+        return array.astype(object)
     if array.dtype.kind not in "biufcV" and array.dtype not in (np.dtype(ml_dtypes.bfloat16),):
         kind = type(value).__name__
-        text = f"INVALID_ARGUMENT: run_op got {kind}, it takes Arrays and numeric values"
+        text = f"INVALID_ARGUMENT: run_op got {kind}, it takes Arrays, numeric values and strings"
         raise InvalidArgumentError(text)
     return array
 

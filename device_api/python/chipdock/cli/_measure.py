@@ -50,6 +50,19 @@ def spread(times: list[float]) -> dict[str, float | int]:
     }
 
 
+def _plain(value: Any) -> NDArray[Any]:  # noqa: ANN401  whatever a model computes
+    """A value as one numpy array: strings, and the elements of a sequence, as objects."""
+    if isinstance(value, np.ndarray):
+        return value
+    if value is not None and not isinstance(value, list):
+        array: NDArray[Any] = value.numpy()
+        return array
+    items = value or []
+    out = np.empty(len(items), object)
+    out[:] = items
+    return out
+
+
 def output_data(name: str, array: NDArray[Any]) -> dict[str, Any]:
     """Return name, dtype, shape and the range of one output; no range for strings and nothing."""
     data: dict[str, Any] = {"name": name, "dtype": str(array.dtype), "shape": list(array.shape)}
@@ -167,7 +180,7 @@ def run_feed(
         One entry of "cases" of the schema of `run`, and FAILURES when the answer is wrong or an
         output is further from the reference than compare_outputs allows.
     """
-    outputs = {name: array.numpy() for name, array in model.run(feed.arrays).items()}
+    outputs = {name: _plain(value) for name, value in model.run(feed.arrays).items()}
     difference = _compared(feed, outputs, runner) if runner is not None else None
     cause = difference["cause"] if difference is not None else ""
     answer = None
