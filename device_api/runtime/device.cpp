@@ -133,18 +133,18 @@ void Device::fill(const Place& target, uint64_t size, const void* pattern, uint3
 
 void Device::launch(chipdock_kernel_instance* instance, chipdock_launch_desc& desc, Stream* stream,
                     const char* what) {
-  state_->launches.fetch_add(1, std::memory_order_relaxed);
   if (stream == nullptr && !profiling()) {
     // The shortest way: no operation object, for kernels that take less than a microsecond.
     check_alive();
     desc.stream = nullptr;
-    desc.correlation_id = next_correlation_id();
+    desc.correlation_id = correlation_.fetch_add(1, std::memory_order_relaxed) + 1;
     ErrorRecord error;
     const chipdock_status status = tables().kernel.launch(instance, &desc, &error);
     if (status != CHIPDOCK_OK)
       raise_call(status, error, (std::string("kernel.launch of ") + what).c_str());
     return;
   }
+  state_->launches.fetch_add(1, std::memory_order_relaxed);
   LaunchOperation operation(instance, desc, what);
   submit(operation, stream);
 }
@@ -200,7 +200,10 @@ chipdock_device_stats Device::stats() {
   out.allocated_bytes = state_->allocated_bytes.load(std::memory_order_relaxed);
   out.peak_bytes = state_->peak_bytes.load(std::memory_order_relaxed);
   out.allocation_count = state_->allocation_count.load(std::memory_order_relaxed);
-  out.launch_count = state_->launches.load(std::memory_order_relaxed);
+  // In this order: an id is taken before it is counted among the others.
+  const uint64_t others = others_.load(std::memory_order_acquire);
+  const uint64_t inline_launches = correlation_.load(std::memory_order_relaxed) - others;
+  out.launch_count = inline_launches + state_->launches.load(std::memory_order_relaxed);
   out.copy_bytes = state_->copy_bytes.load(std::memory_order_relaxed);
   return out;
 }

@@ -65,10 +65,6 @@ void Device::State::leave(Device& device) {
   registry().devices.erase({device.plugin_.get(), device.handle_});
 }
 
-uint64_t Device::next_correlation_id() {
-  return state_->correlation.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
 void Device::note_operation(uint64_t correlation_id, const char* what) {
   state_->names.note(correlation_id, what);
 }

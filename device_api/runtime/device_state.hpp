@@ -36,8 +36,7 @@ class OperationNames {
 };
 
 struct Device::State {
-  std::atomic<uint64_t> correlation{0};
-  std::atomic<uint64_t> launches{0};
+  std::atomic<uint64_t> launches{0};  ///< Queued ones; Device counts the others.
   std::atomic<uint64_t> copy_bytes{0};
   std::atomic<uint64_t> allocated_bytes{0};
   std::atomic<uint64_t> peak_bytes{0};

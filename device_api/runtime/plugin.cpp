@@ -78,11 +78,6 @@ chipdock_device_info Plugin::device_info(int32_t index) {
   return info;
 }
 
-void Plugin::check_usable() const {
-  const uint32_t state = state_.load(std::memory_order_acquire);
-  if (state != kUsable) raise_unusable(state);
-}
-
 void Plugin::raise_unusable(uint32_t state) const {
   if ((state & kForked) != 0) {
     raise(CHIPDOCK_FORKED, "plugin ", name_,

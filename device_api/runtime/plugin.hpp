@@ -69,7 +69,10 @@ class Plugin : public std::enable_shared_from_this<Plugin> {
 
   /// Throws SHUTDOWN after shutdown, FORKED in a forked child. Called at the entry of host
   /// operations.
-  void check_usable() const;
+  void check_usable() const {
+    const uint32_t state = state_.load(std::memory_order_acquire);
+    if (state != kUsable) raise_unusable(state);
+  }
   /// Holds shutdown off while a run is in progress on some thread; throws as check_usable.
   class Use {
    public:

@@ -291,10 +291,12 @@ void Stream::fail(const Error& error) {
   }
   std::lock_guard<std::mutex> lock(cause_mutex_);
   if (!cause_) cause_ = std::make_shared<Error>(error);
+  has_failed_.store(true, std::memory_order_release);
 }
 
 Cause Stream::cause() const {
   if (queue_) return queue_->cause();
+  if (!has_failed_.load(std::memory_order_acquire)) return nullptr;
   std::lock_guard<std::mutex> lock(cause_mutex_);
   return cause_;
 }

@@ -149,7 +149,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<bool> captured_{false};
   std::shared_ptr<Capture> capture_;  ///< Under mutex_.
   mutable std::mutex cause_mutex_;
-  Cause cause_;           ///< Host's view of a native stream's failure.
+  Cause cause_;  ///< Host's view of a native stream's failure.
+  std::atomic<bool> has_failed_{
+      false};             ///< Set behind cause_: most calls need no lock to see that.
   void* pool_ = nullptr;  ///< The allocator's, under its lock.
   std::vector<std::pair<StreamMark, std::vector<std::shared_ptr<void>>>> retired_;
 };

@@ -364,7 +364,7 @@ void register_models(py::module_& module) {
   register_graph(module);
   module.def("known_operators", &known_operators, py::arg("needs_kernel"), docs::known_operators);
   module.def("device_kernels", &device_kernels, py::arg("device"), docs::device_kernels);
-  py::class_<Plan, std::shared_ptr<Plan>>(module, "Plan", docs::Plan::kClass)
+  py::class_<Plan, std::shared_ptr<Plan>>(module, "Plan", kNoGilInDestructor, docs::Plan::kClass)
       .def_static(
           "compile",
           [](std::shared_ptr<IrGraph> graph, std::shared_ptr<Device> device,

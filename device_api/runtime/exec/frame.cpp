@@ -73,8 +73,10 @@ void Frame::prepare_launch(size_t run_index) {
   launch.desc.workspace_size = run.workspace_bytes;
 }
 
-std::vector<TensorRef> Frame::run(const std::vector<TensorRef>& inputs, const RunOptions& options) {
+std::vector<TensorRef> Frame::run(const std::vector<TensorRef>& inputs, std::vector<bool> is_copy,
+                                  const RunOptions& options) {
   try {
+    is_copy_ = std::move(is_copy);
     bind(inputs, options);
     prepare_segments(options);
     execute(options);

@@ -18,8 +18,10 @@ class Frame {
  public:
   explicit Frame(Specialization& spec);
 
-  /// `inputs` are usable on the plan's device. Returns the outputs in graph order.
-  std::vector<TensorRef> run(const std::vector<TensorRef>& inputs, const RunOptions& options);
+  /// `inputs` are usable on the plan's device; `is_copy` says which of them go after this run, and
+  /// may be empty. Returns the outputs in graph order.
+  std::vector<TensorRef> run(const std::vector<TensorRef>& inputs, std::vector<bool> is_copy,
+                             const RunOptions& options);
   /// The same while the caller captures `options.stream`: everything is queued, nothing waited for.
   std::vector<TensorRef> run_captured(const std::vector<TensorRef>& inputs,
                                       const RunOptions& options);
@@ -91,6 +93,7 @@ class Frame {
   uint64_t pointed_offset_[2] = {0, 0};
   void* pointed_host_[2] = {nullptr, nullptr};
   std::vector<TensorRef> inputs_;
+  std::vector<bool> is_copy_;
   std::vector<TensorRef> produced_;  ///< By slot: outputs and dynamic values of this run.
   std::shared_ptr<Stream> stream_;   ///< Of this run; NULL = inline.
   std::shared_ptr<Stream> own_stream_;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "exec/frame.hpp"
-#include "exec/node_runner.hpp"
 #include "exec/segments.hpp"
 
 namespace chipdock::runtime {
@@ -22,7 +21,9 @@ bool Frame::stays(int32_t slot, const RunOptions& options) const {
   if (options.bound_outputs == nullptr) return false;
   const SlotState& s = state(slot);
   if (s.kind == SlotKind::kInput) {
-    const TensorRef& input = inputs_[static_cast<size_t>(s.index)];
+    const auto index = static_cast<size_t>(s.index);
+    if (!is_copy_.empty() && is_copy_[index]) return false;
+    const TensorRef& input = inputs_[index];
     return input.buffer == nullptr || input.buffer->memory() != nullptr;
   }
   const TensorRef& output = produced_[static_cast<size_t>(s.root)];

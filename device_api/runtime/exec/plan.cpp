@@ -84,14 +84,19 @@ Plan::~Plan() {
 
 void Plan::sweep() {
   if (busy_count_ == 0) return;
-  std::vector<std::pair<std::shared_ptr<Specialization>, std::unique_ptr<Frame>>> ended;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (size_t i = busy_.size(); i-- > 0;) {
-    if (!busy_[i].second->settle(0)) continue;
-    ended.push_back(std::move(busy_[i]));
-    busy_.erase(busy_.begin() + static_cast<std::ptrdiff_t>(i));
+  decltype(busy_) frames;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    frames.swap(busy_);
+    busy_count_ = 0;
   }
-  busy_count_ = busy_.size();
+  // Without the lock: what a frame lets go may be anybody's, and want locks of its own.
+  for (auto& entry : frames) {
+    if (entry.second->settle(0)) continue;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    busy_.push_back(std::move(entry));
+    busy_count_ = busy_.size();
+  }
 }
 
 std::vector<TensorRef> Plan::run(const std::vector<TensorRef>& given, const RunOptions& options) {
@@ -110,6 +115,7 @@ std::vector<TensorRef> Plan::run(const std::vector<TensorRef>& given, const RunO
   const bool captured = options.stream != nullptr && options.stream->capturing();
   sweep();
   std::vector<TensorRef> moved;
+  std::vector<bool> is_copy;
   const std::vector<TensorRef>* inputs = &given;
   for (size_t i = 0; i < given.size(); ++i) {
     const IrValue& value = graph_->values[static_cast<size_t>(graph_->inputs[i])];
@@ -121,17 +127,19 @@ std::vector<TensorRef> Plan::run(const std::vector<TensorRef>& given, const RunO
     if (usable_on(given[i], *device_) || captured) continue;
     if (moved.empty()) {
       moved = given;
+      is_copy.resize(given.size());
       // The copies are waited for: of what is before them an interrupt may end the wait.
       if (options.stream != nullptr) wait_for(*options.stream, options.interrupt);
     }
     moved[i] = move_tensor(given[i], *device_, options.stream);
+    is_copy[i] = true;
     inputs = &moved;
   }
   const std::shared_ptr<Specialization> spec = specialization(*inputs);
   if (captured) return run_captured(spec, *inputs, options);
   std::unique_ptr<Frame> frame = spec->take_frame();
   try {
-    std::vector<TensorRef> outputs = frame->run(*inputs, options);
+    std::vector<TensorRef> outputs = frame->run(*inputs, is_copy, options);
     spec->give_frame(std::move(frame));
     return outputs;
   } catch (...) {
