@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "allocator_state.hpp"
-#include "host_queue.hpp"
 
 namespace chipdock::runtime {
 namespace {
