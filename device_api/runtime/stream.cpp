@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "allocator.hpp"
-#include "graph_capture.hpp"
+#include "graph_capture.hpp"  // NOLINT(misc-include-cleaner): completes what Stream holds
 #include "host_queue.hpp"
 #include "operation.hpp"
 #include "profiler.hpp"

@@ -8,7 +8,6 @@
 #include <memory>
 #include <utility>
 
-#include "profiler.hpp"
 
 namespace chipdock::plugin::cpu {
 namespace {

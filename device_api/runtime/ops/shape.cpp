@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes of Shape and Size, which the host answers itself from the extents it knows.
 #include <algorithm>
+#include <cstdint>
 
-#include "ops/movement/shapes.hpp"
+#include "ops/op.hpp"
 
 namespace chipdock::runtime {
 namespace {
