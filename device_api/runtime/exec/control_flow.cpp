@@ -30,6 +30,7 @@ std::vector<TensorRef> run_if(const Step& step, const std::vector<const TensorRe
     const size_t captured = body.captures.size();
     if ((body.attribute == "then_branch") == condition) {
       std::vector<TensorRef> arguments;
+      arguments.reserve(captured);
       for (size_t i = 0; i < captured; ++i) arguments.push_back(*inputs[at + i]);
       return step.bodies[b]->run(arguments, body_options(options));
     }
@@ -49,6 +50,7 @@ std::vector<TensorRef> run_loop(const Plan& plan, const Step& step,
   bool condition = inputs[1] == nullptr || read_scalar<uint8_t>(*inputs[1], node, "condition") != 0;
   const size_t carried = node.inputs.size() - 2;
   std::vector<TensorRef> state;
+  state.reserve(carried);
   for (size_t i = 0; i < carried; ++i) state.push_back(*inputs[2 + i]);
   const size_t scanned = body.graph().outputs.size() - 1 - carried;
   std::vector<std::vector<TensorRef>> rows(scanned);
