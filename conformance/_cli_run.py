@@ -261,6 +261,9 @@ def _summarize(record: RunRecord, out: Path) -> None:
     if len(bad) > len(lines):
         lines.append(f"… and {len(bad) - len(lines)} more that failed, see {out}")
     click.echo("\n".join(lines), nl=bool(lines))
+    late = [e["detail"] for e in record.events if "idle or at its end" in e["detail"]]
+    if late:
+        click.echo(f"note: {len(late)} workers died behind their last case: {late[0]}")
     left = [case.reason for case in record.cases.values() if case.outcome is Outcome.NOT_RUN]
     for reason in sorted(set(left))[:_SHOWN]:
         click.echo(f"NOT_RUN {left.count(reason)} cases: {reason}")

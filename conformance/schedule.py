@@ -208,19 +208,17 @@ class Scheduler:
             self.health.good(message["text"])
             self._assign(worker)
         elif kind == "error":  # of a probe, or of opening the device for a batch
-            self._ill(message["text"])
+            if message["code"] == "BUSY" and len(self._pool.workers) > 1:
+                self._share_less(worker, role, message["text"])
+            else:
+                self._ill(message["text"])
         elif kind == "opened":
             self.health.opened = self.health.opened or bool(message["device"])
         elif kind == "idle":
             self._assign(worker)
-        elif kind == "start":
-            self._started(worker, role, message)
-        elif kind == "case":
-            self._ended(worker, role, message)
-        elif kind == "skipped":
-            case_id = role.left.popleft()
-            reason = self._suspects.stopped[group_of(case_id)]
-            self._settled(self._blank(case_id, Outcome.NOT_RUN, reason))
+        else:
+            tell = {"start": self._started, "case": self._ended, "skipped": self._skipped}[kind]
+            tell(worker, role, message)
 
     def _started(self, worker: Worker, role: _Role, message: Mapping[str, Any]) -> None:
         facts = self._facts(message["id"])
@@ -242,8 +240,23 @@ class Scheduler:
         if message["lost"]:
             self._journal.event("device_lost", facts.id)
             self.health.doubt()
-            worker.signal_group(signal.SIGKILL)
-            role.last = ""  # it is not the case that ends it now
+            self._drop(worker)
+
+    def _skipped(self, _worker: Worker, role: _Role, _message: Mapping[str, Any]) -> None:
+        case_id = role.left.popleft()
+        reason = self._suspects.stopped[group_of(case_id)]
+        self._settled(self._blank(case_id, Outcome.NOT_RUN, reason))
+
+    def _drop(self, worker: Worker) -> None:
+        """End a worker whose device is of no use; what it says from here on counts no more."""
+        role = self._roles.pop(worker.number)
+        if role.trial is not None:
+            # Another case of a trial lost the device: what was asked did not come again.
+            self._suspects.answer(
+                role.trial, dataclasses.replace(role.trial.first, outcome=Outcome.NOT_RUN)
+            )
+        self._requeue(role)
+        worker.signal_group(signal.SIGKILL)
 
     def _finish(self, worker: Worker, role: _Role, record: CaseRecord) -> None:
         """Take the record of a case that ended in some way."""
@@ -263,7 +276,9 @@ class Scheduler:
     # What a worker dies of.
 
     def _died(self, worker: Worker, death: Death) -> None:
-        role = self._roles.pop(worker.number)
+        role = self._roles.pop(worker.number, None)
+        if role is None:
+            return  # it was dropped
         how = death.signal or (f"exit code {death.code}" if death.code else "")
         if death.overrun:
             how = f"{how}, {death.overrun} took longer than {death.limit:.1f} s"
@@ -330,6 +345,16 @@ class Scheduler:
         self.health.failed(cause)
 
     # What is not run.
+
+    def _share_less(self, worker: Worker, role: _Role, cause: str) -> None:
+        """The device takes no more processes at a time: go on with those that it has taken."""
+        self._jobs = max(1, self._jobs - 1)
+        self._journal.event("busy", f"{self._jobs} workers from here on: {cause}")
+        if role.trial is not None:
+            self._suspects.again(role.trial)
+            role.trial = None
+        self._requeue(role)
+        self._pool.retire(worker)
 
     def _stop_group(self, group: str) -> None:
         for number, role in self._roles.items():

@@ -154,7 +154,10 @@ class _Loop:
                 reason = f"the case is not in its file: {reason}"
                 self.send("case", id=case_id, outcome=Outcome.FAIL, reason=reason, lost=False)
             else:
-                self.send("case", id=case_id, **self._one(item, following))
+                found = self._one(item, following)
+                self.send("case", id=case_id, **found)
+                if found["lost"]:
+                    return  # nothing that runs on it now would tell anything
 
     def _offsets(self) -> dict[str, int]:
         calls = self._recorder.total if self._recorder is not None else 0

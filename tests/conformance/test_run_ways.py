@@ -193,6 +193,15 @@ def test_a_device_that_is_not_there_is_said_at_once(suite, tmp_path):
     assert "did you mean 'cpu:0'?" in ran.err
 
 
+def test_a_device_for_one_process_gets_one_worker(suite, tmp_path):
+    options = ("--plugin", LIBDIR / "libexclusive.so", "--device", "exclusive:0", "-j", 3)
+    ran = suite.run(
+        tmp_path / "out", *options, "--case", "L1.more.waits.*", FAKE_LOCK=str(tmp_path / "lock")
+    )
+    assert (ran.code, ran.record.counts) == (0, {"PASS": 2})
+    assert "busy" in [event["what"] for event in ran.record.events]
+
+
 def test_all_devices_of_a_plugin_share_the_cases(suite, tmp_path):
     plugin = ("--plugin", LIBDIR / "libpair.so", "--device", "pair:all")
     ran = suite.run(tmp_path / "out", *plugin, "-k", "L1.more.[pa][lf]*")

@@ -47,6 +47,13 @@ def test_slow(target, variant):
         time.sleep(60)
 
 
+@case("L1.more.waits", budget_ms=5000, variants=[Variant(name=f"n{n}") for n in range(2)])
+def test_waits(target, variant):
+    """It holds the device until another process was refused, see tests/fakes/exclusive.c."""
+    while not Path(os.environ["FAKE_LOCK"] + ".refused").exists():
+        time.sleep(0.01)
+
+
 @case("L1.more.sometimes")
 def test_sometimes(target, variant):
     """It fails the third time."""
