@@ -16,6 +16,8 @@ from typing import Any
 
 from chipdock.cli.exit_codes import ExitCode, worst
 from chipdock.conformance import waivers as rules
+from chipdock.conformance.absence import absent, unlock
+from chipdock.conformance.capabilities import Capabilities
 from chipdock.conformance.evidence import html, junit, report, repro, tap
 from chipdock.conformance.journal import RunRecord
 from chipdock.conformance.manifest import Manifest
@@ -71,6 +73,27 @@ def _entry(
     }
 
 
+def _absence(record: RunRecord, manifest: Manifest) -> dict[str, Any] | None:
+    """Return what the plugin declares that it lacks, None if the journal has no list of kernels."""
+    capabilities = record.run.get("capabilities") or {}
+    if "kernels" not in capabilities:
+        return None
+    lacking = absent(record, [row.case for row in manifest.rows.values()])
+    blocked: dict[str, list[str]] = {}
+    for row in lacking:
+        for model in row.models:
+            blocked.setdefault(model, []).append(row.op)
+    reach = unlock(Capabilities.from_json(capabilities))
+    return {
+        "operators": [
+            {"op": row.op, "dtypes": [] if row.dtypes == ("any",) else list(row.dtypes)}
+            for row in lacking
+        ],
+        "models": [{"name": name, "missing": ops} for name, ops in sorted(blocked.items())],
+        "reach": dataclasses.asdict(reach),
+    }
+
+
 def conclude(
     record: RunRecord,
     manifest: Manifest,
@@ -123,6 +146,7 @@ def conclude(
         record.run | ({"command": command} if command else {}),
         cases,
         rows,
+        absence=_absence(record, manifest),
         events=record.events,
         end=None if end is None else end | {"exit_code": int(code)},
         waivers={

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from chipdock.cli.exit_codes import ExitCode
 from chipdock.conformance import journal, manifest, waiver_file
-from chipdock.conformance.evidence import publish, report
+from chipdock.conformance.evidence import html, publish, report
 from chipdock.conformance.outcomes import Outcome
 
 WRONG = "L1.demo.wrong.f32.n1"
@@ -88,6 +88,29 @@ def test_waivers_hide_neither_a_lost_device_nor_an_interrupt():
     row = sample.wrong(WRONG)
     assert concluded(row, code=5, text=waiver()).exit_code == ExitCode.INFRASTRUCTURE
     assert concluded(row, code=130, text=waiver()).exit_code == ExitCode.INTERRUPTED
+
+
+def test_absent_operators_and_the_models_they_block_are_in_the_report():
+    kernel = {"name": "k", "domain": "", "op": "Add", "since": 1, "until": 0, "flags": 0,
+              "dtypes": {"0": ["f32"]}}  # fmt: skip
+    declared = sample.RUN["capabilities"] | {
+        "kernels": [kernel], "flags": [], "devices": 1, "memory": 1 << 30,
+        "tables": {"memory": [1, 0]},
+    }  # fmt: skip
+    record = record_of(sample.passed("L1.demo.good.any.base"), code=0)
+    record.run["capabilities"] = declared
+    cases = [sample.row(f"L2.op.add.{dtype}.odd", op="Add") for dtype in ("f16", "f32")]
+    suite = manifest.make([manifest.Row(c, "test_x.py", "test_x", "", "0") for c in cases], None)
+    found = publish.conclude(record, suite, today=TODAY).document
+    jsonschema.validate(found, report.schema())
+    lacking = {row["op"]: row["dtypes"] for row in found["absence"]["operators"]}
+    assert lacking["Add"] == ["f16"]
+    assert lacking["Conv"] == []
+    assert any("Conv" in row["missing"] for row in found["absence"]["models"])
+    assert found["absence"]["reach"]["running"] == 0
+    page = html.render(found)
+    assert "Add: f16" in page
+    assert "Of 66 models of real use at least 0" in page
 
 
 def test_a_journal_without_a_device_has_no_report():
