@@ -67,6 +67,7 @@ class Frame {
   // Segments (frame_capture.cpp).
   void prepare_segments(const RunOptions& options);
   bool capture_segments(const RunOptions& options);
+  void renew_stream();
   void capture_segment(Segment& segment);
   /// The caller's memory behind `slot` is meant to be the same in later runs.
   bool stays(int32_t slot, const RunOptions& options) const;

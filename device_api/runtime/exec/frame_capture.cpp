@@ -51,8 +51,20 @@ void Frame::prepare_segments(const RunOptions& options) {
   } catch (const Error&) {
     plan_.device()->check_alive();
     recording_.reset();
+    renew_stream();
   }
   refuses_capture_ = recording_ == nullptr;
+}
+
+/// The plugin may take a stream whose capture failed for captured still. Nothing of this run is
+/// queued yet.
+void Frame::renew_stream() {
+  const bool in_use = stream_ != nullptr && stream_ == own_stream_;
+  if (in_use) stream_.reset();
+  own_stream_.reset();
+  if (!in_use) return;
+  own_stream_ = Stream::create(plan_.device());
+  stream_ = own_stream_;
 }
 
 bool Frame::capture_segments(const RunOptions& options) {
