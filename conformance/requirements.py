@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from chipdock._cabi import include_dir
+from chipdock._cabi import HEADERS, include_dir
 from chipdock.conformance import contract
 from chipdock.conformance.case import Case
 from chipdock.conformance.manifest import read_manifest
 
-__all__ = ["document", "families", "findings", "main", "reasons"]
+__all__ = ["document", "families", "findings", "main", "plugin_duties", "reasons"]
 
 _UNSEEN = Path(__file__).parent / "unseen.toml"
 _TITLE = """# Requirements
@@ -29,6 +29,21 @@ Each numbered duty of the C headers, and the cases of the conformance suite that
 of cases with the number of cases in each. What no case judges has its reason. Made by
 `python -m chipdock.conformance.requirements --write device_api/REQUIREMENTS.md`.
 """
+
+
+def plugin_duties() -> Mapping[str, Mapping[str, str]]:
+    """Return the duties of the C ABI, texts by number, for each header that has some.
+
+    The embedders' headers, host*.h, bind the host: its own tests judge them.
+    """
+    known = contract.duties()
+    found = {}
+    for name in HEADERS:
+        text = (include_dir() / "chipdock" / name).read_text(encoding="utf-8")
+        own = re.findall(r"^ \*   ([A-Z]+-\d+) ", text, re.MULTILINE)
+        if own:
+            found[name] = {duty: known[duty] for duty in own}
+    return found
 
 
 def reasons(path: Path = _UNSEEN) -> Mapping[str, str]:
@@ -64,7 +79,8 @@ def findings(cases: Sequence[Case], unseen: Mapping[str, str]) -> list[str]:
         cases: Of the manifest.
         unseen: Reasons by duty.
     """
-    known, slots = contract.duties(), contract.slots()
+    known = {duty: text for own in plugin_duties().values() for duty, text in own.items()}
+    slots = contract.slots()
     judged = families(cases)
     found = [
         f"{duty} has neither a case nor a reason: {text}"
@@ -93,19 +109,15 @@ def findings(cases: Sequence[Case], unseen: Mapping[str, str]) -> list[str]:
 
 def document(cases: Sequence[Case], unseen: Mapping[str, str]) -> str:
     """Return the document as Markdown: a table for each header."""
-    judged, known = families(cases), contract.duties()
+    judged = families(cases)
     lines = [_TITLE]
-    for path in sorted((include_dir() / "chipdock").glob("*.h")):
-        text = path.read_text(encoding="utf-8")
-        own = [duty for duty in known if re.search(rf"^ \*   {duty} ", text, re.MULTILINE)]
-        if not own:
-            continue
-        lines += [f"## {path.name}", "", "| duty | text | judged by |", "|---|---|---|"]
-        for duty in own:
+    for name, own in plugin_duties().items():
+        lines += [f"## {name}", "", "| duty | text | judged by |", "|---|---|---|"]
+        for duty, text in own.items():
             count = judged.get(duty, {})
             cell = ", ".join(f"`{family}` {n}" for family, n in sorted(count.items()))
             shown = cell or f"no case: {unseen.get(duty, 'no reason given')}"
-            lines.append(f"| {duty} | {_cell(known[duty])} | {_cell(shown)} |")
+            lines.append(f"| {duty} | {_cell(text)} | {_cell(shown)} |")
         lines.append("")
     return "\n".join(lines)
 

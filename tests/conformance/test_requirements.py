@@ -14,6 +14,7 @@ from chipdock.conformance.suite.l0.sizes import FIRST_SIZE
 from chipdock.conformance.suite.raw import STATUS
 
 ROOT = Path(__file__).resolve().parents[2]
+ALL = {duty for own in requirements.plugin_duties().values() for duty in own}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def test_a_duty_without_case_and_reason_is_found(cases):
 
 def test_unknown_names_are_found():
     case = Case("L1.memory.copy.any.base", duties=("MEM-99",), entry_points=("memory.paste",))
-    reasons = dict.fromkeys(contract.duties(), "not now") | {"XYZ-1": "gone"}
+    reasons = dict.fromkeys(ALL, "not now") | {"XYZ-1": "gone"}
     assert requirements.findings([case], reasons) == [
         "unseen.toml names XYZ-1, which no header has",
         "L1.memory.copy.any.base names the duty MEM-99, which no header has",
@@ -49,7 +50,7 @@ def test_unknown_names_are_found():
 
 def test_a_reason_beside_a_case_is_found():
     case = Case("L1.memory.copy.any.base", duties=("MEM-1",))
-    reasons = dict.fromkeys(contract.duties(), "not now")
+    reasons = dict.fromkeys(ALL, "not now")
     assert requirements.findings([case], reasons) == [
         "MEM-1 has cases and a reason why it can have none"
     ]
@@ -74,6 +75,12 @@ def test_check_tells_an_old_document(tmp_path, capsys):
 def test_families_count_cases():
     made = [Case(f"L1.memory.copy.any.n{n}", duties=("MEM-5",)) for n in range(3)]
     assert requirements.families(made) == {"MEM-5": {"L1.memory.copy": 3}}
+
+
+def test_duties_of_the_host_are_not_a_plugins():
+    assert "HST-1" in contract.duties()
+    assert "HST-1" not in ALL
+    assert {"BASE-1", "CCL-12", "PRF-9"} <= ALL
 
 
 # What level 0 takes from the headers

@@ -7,7 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from api_support import BOOL, INT64, chain, mlp, model, open_cpu, open_fake, reference, value
+from api_support import (
+    BOOL,
+    INT64,
+    chain,
+    mlp,
+    model,
+    open_cpu,
+    open_fake,
+    python_json,
+    reference,
+    value,
+)
 from onnx import helper
 
 import chipdock
@@ -201,3 +212,23 @@ def test_the_gil_is_free_during_a_run():
         turns += 1
     thread.join()
     assert turns > 1000
+
+
+@pytest.mark.slow
+def test_the_first_arrays_of_a_process_come_from_many_threads():
+    """The first of them imports a module, which lets others run: nobody may wait for it and hold
+    the GIL."""
+    code = """
+import json, threading
+import numpy as np
+import chipdock
+barrier, seen = threading.Barrier(6), []
+def work():
+    barrier.wait()
+    seen.append(chipdock.array(np.arange(3)).numpy().tolist())
+threads = [threading.Thread(target=work) for _ in range(6)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(json.dumps(seen))
+"""
+    assert python_json(code, timeout=60) == [[0, 1, 2]] * 6

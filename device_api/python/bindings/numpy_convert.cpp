@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // numpy in and out, in every dtype that numpy and ml_dtypes can hold. ml_dtypes keeps 4-bit and
 // 2-bit types one to a byte; chipdock packs them, low part first (base.h, chipdock_dtype).
+#include <pybind11/gil_safe_call_once.h>
+
 #include <cstring>
 
 #include "bindings.hpp"
@@ -33,19 +35,25 @@ constexpr Named kMlDtypes[] = {
     {"uint2", CHIPDOCK_DTYPE_UINT, 2},
 };
 
-/// Made once: looking an ml_dtypes type up by name costs a microsecond.
-const std::vector<std::pair<chipdock_dtype, py::dtype>>& ml_dtypes() {
-  static const auto* table = [] {
-    auto* made = new std::vector<std::pair<chipdock_dtype, py::dtype>>;
-    const py::module_ module = py::module_::import("ml_dtypes");
-    for (const Named& entry : kMlDtypes) {
-      if (!py::hasattr(module, entry.name)) continue;
-      made->emplace_back(kit::dtype(entry.code, entry.bits),
-                         py::dtype::from_args(module.attr(entry.name)));
-    }
-    return made;
-  }();
-  return *table;
+using DtypeTable = std::vector<std::pair<chipdock_dtype, py::dtype>>;
+
+DtypeTable make_ml_dtypes() {
+  DtypeTable made;
+  const py::module_ module = py::module_::import("ml_dtypes");
+  for (const Named& entry : kMlDtypes) {
+    if (!py::hasattr(module, entry.name)) continue;
+    made.emplace_back(kit::dtype(entry.code, entry.bits),
+                      py::dtype::from_args(module.attr(entry.name)));
+  }
+  return made;
+}
+
+/// Made once: looking an ml_dtypes type up by name costs a microsecond. The import lets go of the
+/// GIL, so a plain static would have one thread hold its guard and want the GIL, and the next one
+/// the other way round.
+const DtypeTable& ml_dtypes() {
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<DtypeTable> storage;
+  return storage.call_once_and_store_result(make_ml_dtypes).get_stored();
 }
 
 py::dtype plain_dtype(chipdock_dtype dtype) {
