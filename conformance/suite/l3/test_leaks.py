@@ -222,20 +222,17 @@ def test_runs_leave_nothing(target: Target, variant: Variant) -> None:
         check_no_growth(work, used)
 
 
-@case("L3.leaks.device", duties=("DEV-5", "PLG-6"), budget_ms=2000, variants=named("device plugin"))
-def test_devices_leave_nothing(target: Target, variant: Variant) -> None:
-    """Devices and plugins that are opened and ended through the runtime leave nothing."""
+@case(
+    "L3.leaks.device",
+    duties=("DEV-5", "MEM-2"),
+    budget_ms=2000,
+    entry_points=("device.open", "device.close"),
+)
+def test_devices_leave_nothing(target: Target, variant: object) -> None:
+    """Devices that are opened and closed through the runtime leave nothing."""
     with fresh_device(target) as opened:
         plugin, index = opened.plugin, opened.index
-
-        def work() -> None:
-            if variant.name == "device":
-                _array(chipdock.Device.open(plugin, index))
-            else:
-                with fresh_device(target) as device:
-                    _array(device)
-
-        check_no_growth(work, measured=50)
+        check_no_growth(lambda: _array(chipdock.Device.open(plugin, index)), measured=50)
 
 
 @case("L3.leaks.after_all", duties=("PLG-6",), budget_ms=1000, entry_points=("device.close",))
