@@ -110,6 +110,14 @@ class Raw:
         found = self.plugin.table(name)
         return getattr(found, "pointer", found)
 
+    def offers(self, name: str) -> bool:
+        """Whether the plugin itself has a slot, whatever the run masks."""
+        try:
+            self.slot(name)
+        except NotSupported:
+            return False
+        return True
+
     def has(self, name: str) -> bool:
         """Whether a slot is there and the run does not mask it."""
         return bool(self.target.has(f"slot:{name}"))

@@ -64,7 +64,7 @@ def _layout_rules(device: RawDevice, kernel: Any) -> None:
         assert rule.struct_size >= 24
         assert rule.count > 0
         assert all(rule.layouts[k] != 0 for k in range(rule.count)), "layout 0 goes without saying"
-        device.slot("kernel.layout_size")
+        assert device.offers("kernel.layout_size"), "layouts without layout_size"
 
 
 def _versions(device: RawDevice, kernel: Any) -> None:

@@ -34,8 +34,8 @@ def test_caps(target: Target, variant: Variant) -> None:
         caps, name = device.caps(), variant.name
         if name == "doors":
             assert caps.flags & ~31 == 0
-            assert not caps.flags & 1 or device.slot("compile.compile_source")
-            assert not caps.flags & 2 or device.slot("compile.compile")
+            assert not caps.flags & 1 or device.offers("compile.compile_source")
+            assert not caps.flags & 2 or device.offers("compile.compile")
             assert caps.flags & 3, "a compile table without a door"
         elif name == "dialects":
             for i in range(caps.dialect_count):
@@ -156,7 +156,7 @@ def test_text_that_does_not_compile(target: Target, variant: Variant) -> None:
 
 @case(
     "L1.compile.refused",
-    duties=("BASE-7", "BASE-8"),
+    duties=("BASE-6", "BASE-7", "BASE-8"),
     needs=_SOURCE,
     budget_ms=_COMPILES_MS,
     entry_points=("compile.compile_source",),
@@ -254,8 +254,11 @@ def test_arguments_are_copied(target: Target, variant: object) -> None:
         x, y = device.alloc(400), device.alloc(400)
         device.write(x, data)
         desc = device.launch_desc((x, y), 100, 2.0, stream)
-        with Gate(device, stream):
+        device.write(y, bytes(400))
+        with Gate(device, stream) as gate:
+            held = gate.held
             device.ok("compile.launch_function", device.function(module), desc)
+            assert not held or device.read(y, 400) == bytes(400), "it ran before its turn"
             for i in range(4):
                 size = device.ffi.sizeof("chipdock_argument")
                 gone = device.ffi.cast("void*", desc.arguments[i])

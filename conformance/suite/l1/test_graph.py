@@ -109,7 +109,7 @@ def test_replay(target: Target, variant: Variant) -> None:
 
 @case(
     "L1.graph.order",
-    duties=("GRA-1", "STR-1"),
+    duties=("GRA-1", "GRA-8", "STR-1"),
     needs=_GRAPH,
     entry_points=_SLOTS,
     tolerance="E",

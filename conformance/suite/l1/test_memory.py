@@ -238,7 +238,7 @@ def _stats(device: RawDevice) -> Any:
 
 @case(
     "L1.memory.stats",
-    duties=("BASE-5", "MEM-1"),
+    duties=("BASE-5", "BASE-8", "MEM-1"),
     needs="slot:device.stats",
     entry_points=("device.stats",),
     variants=named("count bytes peak freed copied fresh failed"),

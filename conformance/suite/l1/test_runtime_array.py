@@ -261,7 +261,7 @@ def test_link(target: Target, variant: object) -> None:
 
 @case(
     "L1.info.health",
-    duties=("BASE-5",),
+    duties=("BASE-5", "BASE-7"),
     needs="slot:device.health",
     entry_points=("device.health",),
     variants=named("range text same"),
