@@ -52,8 +52,8 @@ class Kernel:
     dtypes: Mapping[int, tuple[str, ...]]
 
     def takes(self, dtype: str) -> bool:
-        """Whether any of its arguments may have the dtype; True if it has no dtype rules."""
-        return not self.dtypes or any(dtype in names for names in self.dtypes.values())
+        """Whether any of its arguments may have the dtype; True if there is none for input 0."""
+        return 0 not in self.dtypes or any(dtype in names for names in self.dtypes.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,11 @@ __all__ = ["check_repeat", "guarded_run", "judge_all", "load_on", "run_operator"
 
 _Array = NDArray[Any]
 
+_ZERO_BY_MEANING = frozenset(
+    {"ConstantOfShape", "Hardmax", "OneHot", "EyeLike", "Trilu", "BitwiseXor", "ThresholdedRelu"}
+)
+"""Operators that give zeros for usual inputs, so that zeros say nothing against a result."""
+
 
 def load_on(target: Target, model: onnx.ModelProto) -> chipdock.Model:
     """Load a model on the device under test, with no fallback.
@@ -68,11 +73,11 @@ def _explain_refusal(target: Target, model: onnx.ModelProto, error: Exception) -
         except (defs.SchemaError, KeyError):
             since = versions.get(node.domain, 1)
         given = [shorts.get(types.get(name, 0), "") for name in node.input]
-        # A kernel without dtype rules says in `supports` which types it takes, so its no is a
-        # declaration too.
+        # A kernel without dtype rules for inputs says in `supports` which types it takes, so its no
+        # is a declaration too.
         if not any(
             kernel.since <= since <= (kernel.until or since)
-            and kernel.dtypes
+            and max(kernel.dtypes, default=-1) >= 0
             and _fits(kernel.dtypes, given)
             for kernel in target.kernels(node.op_type, node.domain)
         ):
@@ -180,7 +185,7 @@ def judge_all(
         evidence = verdict.check(got, row, name, host_error=error)
         if not worst or _share(evidence) > _share(worst):
             worst = evidence
-        if mostly_zero(got, row.value):
+        if verdict.op not in _ZERO_BY_MEANING and mostly_zero(got, row.value):
             target.warn(f"MOSTLY_ZERO: more than 90 % of {name} is zero")
     target.record(**worst)
 

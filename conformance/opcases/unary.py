@@ -121,6 +121,8 @@ def _values(op: str, facts: _Unary, dtype: str) -> Cases:
     for name, fill in chosen.items():
         if not fill or (name != "special" and dtype in HALVES):
             continue
+        if name == "denormal" and op in {"Round", "ThresholdedRelu"}:
+            continue  # all zero, which any plugin gets right
         if dtype == "f64" and name not in pick(tuple(chosen), op, count=2):
             continue
         yield variant(op, dtype, name, [In(dtype, (3, 13), fill)], None, shape_class="special",
