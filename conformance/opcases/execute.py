@@ -20,6 +20,7 @@ from chipdock.conformance.numerics.metrics import rel_l2
 from chipdock.conformance.numerics.reference import reference, source_digest
 from chipdock.conformance.opcases.fills import make_array
 from chipdock.conformance.opcases.node import Call, flush, make_model, modern, set_view
+from chipdock.conformance.target import HostLacks
 
 if TYPE_CHECKING:
     import onnx
@@ -138,6 +139,7 @@ def run_operator(target: Target, variant: Variant) -> None:
         NotSupported: The plugin lists no such kernel.
     """
     call = Call(variant.op, variant.inputs, variant.attributes, variant.opset, variant.outputs)
+    _need_opset(call)
     arrays = [None if i is None else make_array(i, target.rng) for i in call.inputs]
     model = make_model(call, arrays)
     loaded = load_on(target, model)
@@ -171,6 +173,16 @@ def run_operator(target: Target, variant: Variant) -> None:
     if target.seed % 10 == 0:
         again = guarded_run(loaded, feeds, expected, dynamic=dynamic)
         check_repeat(target, call.name, call.domain, results, again)
+
+
+def _need_opset(call: Call) -> None:
+    from onnx import defs  # noqa: PLC0415
+
+    if not call.domain and call.opset > defs.onnx_opset_version():
+        raise HostLacks(
+            f"the installed onnx knows opsets up to {defs.onnx_opset_version()}, the case is of "
+            f"{call.opset}; install the onnx that chipdock pins"
+        )
 
 
 def judge_all(

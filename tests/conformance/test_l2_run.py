@@ -12,11 +12,11 @@ import pytest
 from chipdock.conformance import opcases
 from chipdock.conformance.case import Case, CheckError, NotSupported
 from chipdock.conformance.numerics.judge import Expected
-from chipdock.conformance.opcases import execute, run_random
+from chipdock.conformance.opcases import execute, onnx_nodes, run_random
 from chipdock.conformance.opcases.fills import make_array
 from chipdock.conformance.opcases.node import set_view
 from chipdock.conformance.opcases.spec import In, ints, pick, variant
-from chipdock.conformance.target import Session, Target
+from chipdock.conformance.target import HostLacks, Session, Target
 
 SUITE = Path(opcases.__path__[0]).parent / "suite" / "l2"
 
@@ -88,6 +88,31 @@ def test_a_second_run_with_other_bits_fails_where_kernels_are_deterministic(targ
     else:
         execute.check_repeat(target, "Add", "", [one], [two])
         assert any("NONDETERMINISTIC" in remark for remark in target.remarks)
+
+
+def test_other_plugins_are_compared_with_the_host_by_relative_error(target, monkeypatch):
+    made = variant("MatMul", "f32", "t", [In("f32", (5, 64)), In("f32", (64, 3))], {},
+                   shape_class="nd", tolerance="R")[1]  # fmt: skip
+    monkeypatch.setattr(execute, "_host_path", lambda: Path("/elsewhere/libother.so"))
+    seen = []
+    real = execute.rel_l2
+    monkeypatch.setattr(execute, "rel_l2", lambda a, b: seen.append(real(a, b)) or seen[-1])
+    execute.run_operator(target, made)
+    assert len(seen) == 1
+    assert 0 < seen[0] < 1e-6
+
+
+def test_opsets_that_the_installed_onnx_lacks_are_not_run(target):
+    made = variant("Relu", "f32", "t", [In("f32", (3,))], {}, shape_class="nd", tolerance="E",
+                   opset=999)[1]  # fmt: skip
+    with pytest.raises(HostLacks, match="999"):
+        execute.run_operator(target, made)
+
+
+def test_node_cases_that_the_installed_onnx_lacks_are_not_run():
+    for name, module in (("test_no_such_case", "abs"), ("test_abs", "no_such_module")):
+        with pytest.raises(HostLacks, match="installed onnx has no"):
+            onnx_nodes.node_of(name, module)
 
 
 @pytest.mark.parametrize("view", ["", "step", "back", "inner"])
