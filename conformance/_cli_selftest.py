@@ -41,6 +41,7 @@ def _default_table() -> Path | None:
 )
 @click.option("--debug", is_flag=True, expose_value=False, help="Show where an error came from.")
 def selftest(
+    *,
     table: Path | None,
     mutants: tuple[str, ...],
     jobs: int,

@@ -15,10 +15,11 @@ from pathlib import Path
 from chipdock.conformance.ids import match
 from chipdock.conformance.manifest import Manifest
 
-__all__ = ["Mutant", "Table", "judges", "read_table"]
+__all__ = ["MOST_JUDGES", "Mutant", "Table", "bystanders", "judges", "read_table"]
 
-_MOST_JUDGES = 120
-"""Cases of one duty that are run for one mutant; more of them are spread over all there are."""
+MOST_JUDGES = 120
+"""Cases that are run for one fault if there are more."""
+_BYSTANDERS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +92,21 @@ def read_table(path: Path) -> Table:
         raise ValueError(f"{path} is no table of mutants: {error}") from error
 
 
-def judges(mutant: Mutant, manifest: Manifest) -> list[str]:
-    """Return the cases that should see a fault, in the manifest's order, at most 120."""
+def judges(mutant: Mutant, manifest: Manifest, most: int = MOST_JUDGES) -> list[str]:
+    """Return the cases that should see a fault, in the manifest's order; of more, a spread."""
     if mutant.cases:
         found = match(mutant.cases, manifest.rows)
     else:
         found = [i for i, row in manifest.rows.items() if mutant.duty in row.case.duties]
-    if len(found) <= _MOST_JUDGES:
-        return found
-    return [found[i * len(found) // _MOST_JUDGES] for i in range(_MOST_JUDGES)]
+    return _spread(found, most)
+
+
+def bystanders(manifest: Manifest) -> list[str]:
+    """Return cases by which to see what else a fault breaks: the smoke tier and a spread of all."""
+    smoke = {i for i, row in manifest.rows.items() if row.case.tier == "smoke"}
+    chosen = smoke | set(_spread(list(manifest.rows), _BYSTANDERS))
+    return [i for i in manifest.rows if i in chosen]
+
+
+def _spread(ids: list[str], most: int) -> list[str]:
+    return ids if len(ids) <= most else [ids[i * len(ids) // most] for i in range(most)]

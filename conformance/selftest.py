@@ -20,14 +20,14 @@ from chipdock.conformance.health import Health
 from chipdock.conformance.ids import match
 from chipdock.conformance.journal import CaseRecord, Journal
 from chipdock.conformance.manifest import Manifest
-from chipdock.conformance.mutants import Mutant, Table, judges
+from chipdock.conformance.mutants import MOST_JUDGES, Mutant, Table, bystanders, judges
 from chipdock.conformance.outcomes import FAILED
 from chipdock.conformance.plan import batches
 from chipdock.conformance.pool import Death, Pool, WorkerConfig
 from chipdock.conformance.recorder import slot_names
 from chipdock.conformance.schedule import Limits, Scheduler
 
-__all__ = ["NONE", "Report", "Verdict", "run"]
+__all__ = ["NONE", "Report", "Trial", "Verdict", "run"]
 
 NONE = "none"
 """Value of the switch for no fault."""
@@ -123,6 +123,7 @@ def run(
     *,
     jobs: int = 1,
     collateral: bool = True,
+    most: int = MOST_JUDGES,
     told: Callable[[Verdict], None] = lambda verdict: None,
 ) -> Report:
     """Run the cases of each fault with the fault switched on.
@@ -133,8 +134,9 @@ def run(
         manifest: Of the suite.
         folder: For journals; made if absent.
         jobs: Faults at a time.
-        collateral: Run every case of a fault's duty and the smoke tier, to see what else fails;
-            False stops at the first red case.
+        collateral: Run every case that should see a fault, and bystanders; False stops at the
+            first red case.
+        most: Cases of one fault at most.
         told: Gets each verdict when it is known, from any thread, one at a time.
 
     Returns:
@@ -145,13 +147,12 @@ def run(
     """
     start = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = {name: judges(table.mutants[name], manifest) for name in names}
-    smoke = [i for i, row in manifest.rows.items() if row.case.tier == "smoke"]
-    beside = smoke if collateral else []
+    wanted = {name: judges(table.mutants[name], manifest, most) for name in names}
+    beside = bystanders(manifest) if collateral else []
     known = folder / "capabilities.json"
     all_ids = {i for ids in wanted.values() for i in ids} | set(beside)
     ids = [i for i in manifest.rows if i in all_ids]
-    first = _Trial(table, NONE, manifest, folder, known)
+    first = Trial(table, NONE, manifest, folder, known)
     first.run(ids, jobs=jobs)
     if first.given_up:
         raise RuntimeError(f"{table.device} does not run without a fault: {first.given_up}")
@@ -162,7 +163,7 @@ def run(
     def judge(name: str) -> Verdict:
         own = [i for i in wanted[name] if i not in unusable]
         others = [i for i in beside if i not in unusable and i not in set(own)]
-        verdict = _judge(_Trial(table, name, manifest, folder, known), own, others, collateral)
+        verdict = _judge(Trial(table, name, manifest, folder, known), own, others, collateral)
         with lock:
             told(verdict)
         return verdict
@@ -177,7 +178,7 @@ def run(
     return report
 
 
-def _judge(trial: _Trial, own: list[str], others: list[str], collateral: bool) -> Verdict:
+def _judge(trial: Trial, own: list[str], others: list[str], collateral: bool) -> Verdict:
     start = time.monotonic()
     mutant = trial.mutant
     if own:
@@ -198,12 +199,27 @@ def _judge(trial: _Trial, own: list[str], others: list[str], collateral: bool) -
     )
 
 
-class _Trial:
-    """Cases on the plugin with one value of the switch."""
+class Trial:
+    """Cases on the plugin with one value of the switch, each run once.
+
+    Attributes:
+        mutant: The fault; one without a duty for no fault.
+        records: What became of the cases.
+        given_up: Why the device was given up, "" if it was not.
+    """
 
     def __init__(
         self, table: Table, name: str, manifest: Manifest, folder: Path, capabilities: Path
     ) -> None:
+        """Makes a trial in which nothing was run yet.
+
+        Args:
+            table: The plugin.
+            name: Value of the switch.
+            manifest: Of the suite.
+            folder: Holds a folder for each trial.
+            capabilities: File with what the plugin declares; made if absent.
+        """
         self.mutant = table.mutants.get(name, Mutant(name, "", ""))
         self.records: dict[str, CaseRecord] = {}
         self.given_up = ""
@@ -231,11 +247,16 @@ class _Trial:
             first: Stop when one has failed.
         """
         journal = Journal(self._out)
+
+        def settle(record: CaseRecord) -> None:
+            self.records[record.id] = record
+            journal.write(record.to_json())
+
         pool = Pool(self._config)
         health = Health(journal)
         scheduler = Scheduler(
             self._manifest, pool, journal, health, jobs=jobs, limits=Limits(),
-            settled=self._settle, look_into=False,
+            settled=settle, look_into=False,
         )  # fmt: skip
 
         def tick() -> None:
@@ -271,9 +292,6 @@ class _Trial:
                 return
             self._capabilities.write_text(json.dumps(said["capabilities"]), encoding="utf-8")
         pool.capabilities = self._capabilities
-
-    def _settle(self, record: CaseRecord) -> None:
-        self.records[record.id] = record
 
     def red(self, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
         """Return outcome and reason of those that failed."""

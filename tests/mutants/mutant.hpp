@@ -17,7 +17,7 @@ struct PluginFaults {
   bool fresh_uuid = false;
   bool fresh_tables = false;
   bool any_major = false;
-  bool long_header = false;
+  bool short_header = false;
   bool null_plugin_ok = false;
   bool signal_handler = false;
   bool keeps_thread = false;

@@ -145,7 +145,9 @@ void mutate(State& all) {
     found = true;
   });
   if (!found) all.refusal = std::string("UNAVAILABLE: there is no mutant '") + wanted + "'";
-  if (all.shown.plugin.long_header) all.shown.memory.header.struct_size += 4096;
+  if (all.shown.plugin.short_header) {
+    all.shown.memory.header.struct_size = sizeof(chipdock_table_header);
+  }
 }
 
 void prepare(State& all) {

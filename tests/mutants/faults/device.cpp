@@ -95,9 +95,10 @@ void info_wants_open(Tables& tables) {
   };
   tables.device.info = [](chipdock_plugin* plugin, int32_t index, chipdock_device_info* out,
                           chipdock_error* error) {
-    const chipdock_status status = base().device.info(base_plugin(plugin), index, out, error);
-    if (status == CHIPDOCK_OK && g_open == 0 && out->struct_size >= sizeof(*out)) out->units = 0;
-    return status;
+    if (g_open == 0) {
+      return chipdock_fail(error, CHIPDOCK_UNAVAILABLE, "UNAVAILABLE: no device was opened yet");
+    }
+    return base().device.info(base_plugin(plugin), index, out, error);
   };
 }
 

@@ -121,7 +121,7 @@ constexpr Mutant kMutants[] = {
     {"query_new_uuid", &plugin_fault<&PluginFaults::fresh_uuid>},
     {"table_moves", &plugin_fault<&PluginFaults::fresh_tables>},
     {"table_any_major", &plugin_fault<&PluginFaults::any_major>},
-    {"table_long_header", &plugin_fault<&PluginFaults::long_header>},
+    {"table_short_header", &plugin_fault<&PluginFaults::short_header>},
     {"shutdown_leaves_thread", &plugin_fault<&PluginFaults::keeps_thread>},
     {"changes_signal_action", &plugin_fault<&PluginFaults::signal_handler>},
     {"changes_rounding_mode", &on_launch<&set_rounding>},

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records with wrong ids and times, lost records, and sinks called when they may not be.
+#include <chrono>
 #include <map>
 #include <mutex>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "mutant.hpp"
@@ -94,7 +97,7 @@ void kinds_ignored(Tables& tables) {
   };
 }
 
-/// One more record after stop has returned.
+/// One more record a while after stop has returned, as of a late thread of a driver.
 void sink_after_stop(Tables& tables) {
   if (absent()) return;
   records<&unchanged>(tables);
@@ -106,13 +109,16 @@ void sink_after_stop(Tables& tables) {
       const auto found = g_taps.find(session);
       if (found != g_taps.end()) tap = found->second;
     }
-    Record record{};
-    record.struct_size = sizeof(record);
-    record.kind = CHIPDOCK_PROFILER_DROPPED;
-    record.bytes = 1;
-    const Record* pointer = &record;
-    // Beside the caller, as a late thread of a driver would.
-    if (tap != nullptr) tap->sink(tap->context, &pointer, 1);
+    if (tap == nullptr) return status;
+    std::thread([tap] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      Record record{};
+      record.struct_size = sizeof(record);
+      record.kind = CHIPDOCK_PROFILER_DROPPED;
+      record.bytes = 1;
+      const Record* pointer = &record;
+      tap->sink(tap->context, &pointer, 1);
+    }).detach();
     return status;
   };
 }

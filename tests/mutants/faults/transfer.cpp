@@ -68,7 +68,7 @@ void offset_rounded(Tables& tables) {
     const Copy* desc = edited(given, room, [&](Copy& d) {
       if (d.target == nullptr || d.target->memory == nullptr) return;
       target = *d.target;
-      target.offset = target.offset / 4 * 4;
+      target.offset = target.offset / 256 * 256;
       d.target = &target;
     });
     return base().memory.copy(device, desc, error);

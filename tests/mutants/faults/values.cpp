@@ -48,14 +48,14 @@ float ten_bits(float x) {
 }
 float one_percent(float x) { return x * 1.01f; }
 
-/// bf16 and f16 sums cut off in place of rounded.
+/// Sums cut off in place of rounded; in bf16, where one unit is allowed, a bit earlier.
 void cut_bf16(Launch& launch) {
   Tensor& output = launch.outputs[0];
   if (!launch.is_plain_binary() || !output.is(CHIPDOCK_DTYPE_BFLOAT, 16)) return;
   for (uint64_t i = 0; i < output.count(); ++i) {
     const float a = float_of(static_cast<uint32_t>(launch.inputs[0].get<uint16_t>(i)) << 16);
     const float b = float_of(static_cast<uint32_t>(launch.inputs[1].get<uint16_t>(i)) << 16);
-    if (!std::isnan(a + b)) output.set(i, static_cast<uint16_t>(bits_of(a + b) >> 16));
+    if (!std::isnan(a + b)) output.set(i, static_cast<uint16_t>(bits_of(a + b) >> 17 << 1));
   }
 }
 void cut_f16(Launch& launch) {
@@ -194,19 +194,12 @@ void unsteady(Launch& launch) {
   output.set(0, float_of(bits_of(output.get<float>(0)) ^ (calls.fetch_add(1) & 1)));
 }
 
-void rounds_up(Launch& launch) {
-  for (Tensor& output : launch.outputs) {
-    if (!output.is(CHIPDOCK_DTYPE_UINT, 8)) continue;
-    output.each<uint8_t>([](uint8_t x) { return static_cast<uint8_t>(x < 254 ? x + 2 : x); });
-  }
-}
-
 void under_pressure(Launch& launch) {
   chipdock_device_stats stats{};
   stats.struct_size = sizeof(stats);
   if (base().device.stats == nullptr) return;
   base().device.stats(launch.node.device, &stats, nullptr);
-  if (stats.allocated_bytes > uint64_t{256} << 20) f32_outputs<&one_percent>(launch);
+  if (stats.allocated_bytes > uint64_t{64} << 20) f32_outputs<&one_percent>(launch);
 }
 
 template <const char* kOps, void (*kSpoil)(Launch&)>
@@ -225,7 +218,6 @@ constexpr char kMax[] = "Max ReduceMax", kBool[] = "Equal Less Greater And Or No
 constexpr char kSums[] = "ReduceSum ReduceMean", kMatMul[] = "MatMul Gemm", kConv[] = "Conv";
 constexpr char kMaxPool[] = "MaxPool", kSoftmax[] = "Softmax", kRelu[] = "Relu Sigmoid Tanh Abs";
 constexpr char kTranspose[] = "Transpose", kRandom[] = "RandomUniformLike RandomNormalLike";
-constexpr char kQuantize[] = "QuantizeLinear DynamicQuantizeLinear";
 
 constexpr Mutant kMutants[] = {
     {"add_bf16_cut", &of_ops<kAdd, &cut_bf16>},
@@ -252,7 +244,6 @@ constexpr Mutant kMutants[] = {
     {"cast_nibbles_swapped", &of_ops<kCast, &nibbles_swapped>},
     {"round_half_away", &of_ops<kRound, &half_away>},
     {"transpose_fourth_axis", &of_ops<kTranspose, &fourth_axis>},
-    {"quantize_two_steps", &of_ops<kQuantize, &rounds_up>},
     {"random_unsteady", &of_ops<kRandom, &unsteady>},
     {"add_under_pressure", &of_ops<kAdd, &under_pressure>},
 };
