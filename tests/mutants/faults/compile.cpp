@@ -56,10 +56,12 @@ void arguments_unchecked(Tables& tables) {
   if (absent()) return;
   tables.compile.launch_function = [](chipdock_function* function, const Launch* desc,
                                       chipdock_error* error) {
-    const chipdock_status status = base().compile.launch_function(function, desc, error);
-    const bool taken =
-        function != nullptr && desc != nullptr && status == CHIPDOCK_INVALID_ARGUMENT;
-    return taken ? CHIPDOCK_OK + 0 : status;
+    if (function == nullptr || desc == nullptr) {
+      return base().compile.launch_function(function, desc, error);
+    }
+    return forgiving(CHIPDOCK_INVALID_ARGUMENT, error, [&](chipdock_error* own) {
+      return base().compile.launch_function(function, desc, own);
+    });
   };
 }
 

@@ -63,9 +63,10 @@ template <chipdock_status kFrom, chipdock_status kTo>
 struct Turned {
   template <class Call>
   static chipdock_status run(Call call, chipdock_error* error) {
+    if (kTo == CHIPDOCK_OK) return forgiving(kFrom, error, call);
     const chipdock_status status = call(error);
     if (status != kFrom) return status;
-    if (kTo != CHIPDOCK_OK && whole(error)) error->code = kTo;
+    if (whole(error)) error->code = kTo;
     return kTo;
   }
 };

@@ -158,10 +158,12 @@ void counts_unchecked(Tables& tables) {
   if (absent()) return;
   tables.kernel.launch = [](chipdock_kernel_instance* instance, const Desc* desc,
                             chipdock_error* error) {
-    const chipdock_status status = base().kernel.launch(instance, desc, error);
-    return status == CHIPDOCK_INVALID_ARGUMENT && instance != nullptr && desc != nullptr
-               ? CHIPDOCK_OK + 0
-               : status;
+    if (instance == nullptr || desc == nullptr) {
+      return base().kernel.launch(instance, desc, error);
+    }
+    return forgiving(CHIPDOCK_INVALID_ARGUMENT, error, [&](chipdock_error* own) {
+      return base().kernel.launch(instance, desc, own);
+    });
   };
 }
 

@@ -46,8 +46,9 @@ void timeout_ignored(Tables& tables) {
 void timeout_is_ok(Tables& tables) {
   if (absent()) return;
   tables.stream.sync = [](chipdock_stream* stream, int64_t timeout_ns, chipdock_error* error) {
-    const chipdock_status status = base().stream.sync(stream, timeout_ns, error);
-    return status == CHIPDOCK_TIMEOUT ? CHIPDOCK_OK + 0 : status;
+    return forgiving(CHIPDOCK_TIMEOUT, error, [&](chipdock_error* own) {
+      return base().stream.sync(stream, timeout_ns, own);
+    });
   };
 }
 
@@ -117,11 +118,15 @@ void error_told_once(Tables& tables) {
   static std::mutex mutex;
   static std::map<chipdock_stream*, bool> told;
   tables.stream.sync = [](chipdock_stream* stream, int64_t timeout_ns, chipdock_error* error) {
+    {
+      const std::lock_guard lock(mutex);
+      if (stream != nullptr && told[stream]) return CHIPDOCK_OK + 0;
+    }
     const chipdock_status status = base().stream.sync(stream, timeout_ns, error);
     const std::lock_guard lock(mutex);
-    if (status == CHIPDOCK_OK || status == CHIPDOCK_TIMEOUT || stream == nullptr) return status;
-    if (told[stream]) return CHIPDOCK_OK + 0;
-    told[stream] = true;
+    if (status != CHIPDOCK_OK && status != CHIPDOCK_TIMEOUT && stream != nullptr) {
+      told[stream] = true;
+    }
     return status;
   };
   tables.stream.destroy = [](chipdock_stream* stream, chipdock_error* error) {
@@ -138,12 +143,12 @@ void failed_takes_work(Tables& tables) {
   if (absent()) return;
   tables.memory.copy = [](chipdock_device* device, const chipdock_copy_desc* desc,
                           chipdock_error* error) {
-    const chipdock_status status = base().memory.copy(device, desc, error);
-    return status == CHIPDOCK_FAILED_PRECONDITION ? CHIPDOCK_OK + 0 : status;
+    return forgiving(CHIPDOCK_FAILED_PRECONDITION, error,
+                     [&](chipdock_error* own) { return base().memory.copy(device, desc, own); });
   };
   tables.event.record = [](chipdock_event* event, chipdock_stream* stream, chipdock_error* error) {
-    const chipdock_status status = base().event.record(event, stream, error);
-    return status == CHIPDOCK_FAILED_PRECONDITION ? CHIPDOCK_OK + 0 : status;
+    return forgiving(CHIPDOCK_FAILED_PRECONDITION, error,
+                     [&](chipdock_error* own) { return base().event.record(event, stream, own); });
   };
 }
 

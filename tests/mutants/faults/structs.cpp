@@ -138,15 +138,16 @@ void unknown_enums(Tables& tables) {
   if (base().stream.value != nullptr) {
     tables.stream.value = [](chipdock_stream* stream, const chipdock_value_desc* desc,
                              chipdock_error* error) {
-      const chipdock_status status = base().stream.value(stream, desc, error);
-      return status == CHIPDOCK_UNSUPPORTED ? CHIPDOCK_OK + 0 : status;
+      return forgiving(CHIPDOCK_UNSUPPORTED, error,
+                       [&](chipdock_error* own) { return base().stream.value(stream, desc, own); });
     };
   }
   if (base().memory.export_memory != nullptr) {
     tables.memory.export_memory = [](chipdock_device* device, chipdock_memory* memory,
                                      chipdock_external* out, chipdock_error* error) {
-      const chipdock_status status = base().memory.export_memory(device, memory, out, error);
-      return status == CHIPDOCK_UNSUPPORTED ? CHIPDOCK_OK + 0 : status;
+      return forgiving(CHIPDOCK_UNSUPPORTED, error, [&](chipdock_error* own) {
+        return base().memory.export_memory(device, memory, out, own);
+      });
     };
   }
 }
