@@ -52,7 +52,7 @@ def selftest(
     """Run the suite against faults that it has to see.
 
     Each fault breaks one duty; a case of that duty has to fail. Exit code 1 if a fault survived, or
-    if cases failed that have nothing to do with it.
+    if cases fail without a fault.
     """
     from chipdock.conformance.manifest import read_manifest  # noqa: PLC0415
     from chipdock.conformance.mutants import read_table  # noqa: PLC0415
@@ -104,6 +104,8 @@ def _summarize(report: Report, folder: Path) -> None:
         if verdict.state != "caught":
             mutant = verdict.mutant
             click.echo(f"{verdict.state}: {mutant.name} [{mutant.duty}]: {mutant.breaks}")
+    if report.wide:
+        click.echo(f"{report.wide} faults made cases fail that are not of their duty, see above")
     total = len(report.verdicts)
     share = 100 * report.caught / total if total else 0.0
     click.echo(

@@ -96,9 +96,13 @@ class Report:
 
     @property
     def clean(self) -> bool:
-        """Whether every fault was caught, and nothing failed that has nothing to do with it."""
-        untidy = any(verdict.collateral for verdict in self.verdicts)
-        return self.caught == len(self.verdicts) and not untidy and not self.faultless
+        """Whether every fault was caught, and nothing failed without one."""
+        return self.caught == len(self.verdicts) and not self.faultless
+
+    @property
+    def wide(self) -> int:
+        """How many faults made cases fail that have nothing to do with them."""
+        return sum(bool(verdict.collateral) for verdict in self.verdicts)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, schema 1."""
@@ -108,6 +112,7 @@ class Report:
             "suite_root": self.suite_root,
             "caught": self.caught,
             "total": total,
+            "wide": self.wide,
             "score": round(self.caught / total, 4) if total else 0.0,
             "seconds": round(self.seconds, 1),
             "faultless": self.faultless,
