@@ -15,6 +15,7 @@ import onnx
 from onnx import AttributeProto, defs
 
 from chipdock import _core
+from chipdock._bodies import own_body
 from chipdock._functions import expand, function_body
 from chipdock._inference import prepared
 from chipdock._onnx_file import ModelFile, sparse_array, tensor_array
@@ -206,6 +207,8 @@ class _Lowering:
         types = [type_proto(scope.types[n], scope.shapes.get(n)) if n else None for n in node.input]
         body = function_body(node, schema, self.opsets.get("", 1), types)
         if body is None:
+            body = own_body(node, schema.domain, types)
+        if body is None:
             return False
         expansion = expand(node, body, schema)
         outside = self.opsets
@@ -342,6 +345,8 @@ class _Lowering:
         value: object = onnx.helper.get_attribute_value(attribute)
         if kind == "tensor":
             value = tensor_array(attribute.t, self.file)
+            if value.dtype == object:  # strings do not cross the ABI as a tensor
+                kind, value = "strings", list(value.ravel())
         elif kind in {"ints", "floats"}:
             value = list(value)  # type: ignore[call-overload]
         lowered.add_attribute(name or attribute.name, kind, value)

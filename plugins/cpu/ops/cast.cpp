@@ -6,28 +6,13 @@
 
 #include <cmath>
 
-#include "ops/conversion/small.hpp"
-#include "ops/numeric.hpp"
+#include "ops/conversion/values.hpp"
 
 namespace chipdock::plugin::cpu {
 namespace {
 
 using NativeTypes = decltype(IntegerTypes{} + Types<float, double, bool>{});
 using Loop = CastLoop;
-
-/// Rounds to float such that a second rounding to at most 22 bits gives what one rounding would.
-float round_to_odd(double x) {
-  const float nearest = static_cast<float>(x);
-  const double back = static_cast<double>(nearest);
-  if (back == x || x != x || std::isinf(nearest)) return nearest;
-  uint32_t bits;
-  std::memcpy(&bits, &nearest, sizeof(bits));
-  if ((bits & 1) != 0) return nearest;
-  bits += std::fabs(back) < std::fabs(x) ? 1u : -1u;
-  float odd;
-  std::memcpy(&odd, &bits, sizeof(odd));
-  return odd;
-}
 
 template <class From>
 void to_odd_float(const void* from, void* to, int64_t n) {
@@ -45,16 +30,6 @@ void to_odd_float(const void* from, void* to, int64_t n) {
       y[i] = static_cast<float>(x[i]);
     }
   }
-}
-
-Native native_of(chipdock_dtype type) {
-  if (is(type, kit::kBool)) return Native::kBool;
-  if (is(type, kit::kFloat32)) return Native::kFloat32;
-  if (is(type, kit::kFloat64)) return Native::kFloat64;
-  const int log_bytes = type.bits == 8 ? 0 : type.bits == 16 ? 1 : type.bits == 32 ? 2 : 3;
-  if (type.code == CHIPDOCK_DTYPE_INT) return static_cast<Native>(log_bytes);
-  if (type.code == CHIPDOCK_DTYPE_UINT) return static_cast<Native>(4 + log_bytes);
-  return Native::kCount;
 }
 
 /// One side of a cast: a native dtype, a half type, or a small one.

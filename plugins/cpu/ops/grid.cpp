@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that read an image at places which are not pixels: GridSample, of any rank, and
+// RoiAlign. Computed in float, or in double where the dtype asks for it.
+#include <cmath>
+#include <string>
+
+#include "ops/conversion/values.hpp"
+
+namespace chipdock::plugin::cpu {
+namespace {
+
+enum class Padding { kZeros, kBorder, kReflection };
+enum class Sampling { kNearest, kLinear, kCubic };
+
+/// Pixels of one axis and their weights; a pixel of -1 is zero.
+template <class T>
+struct Taps {
+  int count = 0;
+  int64_t pixel[4];
+  T weight[4];
+};
+
+template <class T>
+T reflect(T x, T low, T high) {
+  const T range = high - low;
+  if (range <= 0) return low;
+  const bool below = x < low;
+  if (!below && x <= high) return x;
+  const T distance = below ? low - x : x - high;
+  const T turns = std::trunc(distance / range);
+  const T rest = distance - turns * range;
+  const bool even = std::fmod(turns, T{2}) == 0;
+  return even == below ? low + rest : high - rest;
+}
+
+/// One axis of the image: from a grid value to taps.
+template <class T>
+class Axis {
+ public:
+  Axis(int64_t extent, bool align, Padding padding, Sampling sampling)
+      : extent_(extent),
+        align_(align),
+        padding_(padding),
+        sampling_(sampling),
+        low_(align ? T{0} : T{-0.5}),
+        high_(static_cast<T>(extent) - (align ? T{1} : T{0.5})) {}
+
+  Taps<T> taps(T grid) const {
+    const T extent = static_cast<T>(extent_);
+    T x = align_ ? (grid + 1) / 2 * (extent - 1) : ((grid + 1) * extent - 1) / 2;
+    if (sampling_ == Sampling::kNearest) x = std::nearbyint(x);
+    if (padding_ == Padding::kBorder) x = std::min(std::max(x, T{0}), extent - 1);
+    if (padding_ == Padding::kReflection) x = reflect(x, low_, high_);
+    // Far outside, all pixels are zero; this also catches NaN.
+    if (!(x > -4 && x < extent + 4)) x = -4;
+    Taps<T> out;
+    const T floor = std::floor(x);
+    const T part = x - floor;
+    const auto first = static_cast<int64_t>(floor);
+    if (sampling_ == Sampling::kNearest) {
+      add(out, first, 1);
+    } else if (sampling_ == Sampling::kLinear) {
+      add(out, first, 1 - part);
+      add(out, first + 1, part);
+    } else {
+      const T a = T{-0.75};
+      const T before = part + 1, after = 1 - part, last = 2 - part;
+      add(out, first - 1, ((a * before - 5 * a) * before + 8 * a) * before - 4 * a);
+      add(out, first, ((a + 2) * part - (a + 3)) * part * part + 1);
+      add(out, first + 1, ((a + 2) * after - (a + 3)) * after * after + 1);
+      add(out, first + 2, ((a * last - 5 * a) * last + 8 * a) * last - 4 * a);
+    }
+    return out;
+  }
+
+ private:
+  void add(Taps<T>& taps, int64_t pixel, T weight) const {
+    if (pixel < 0 || pixel >= extent_) {
+      if (padding_ == Padding::kZeros) {
+        pixel = -1;
+      } else if (padding_ == Padding::kBorder) {
+        pixel = std::clamp<int64_t>(pixel, 0, extent_ - 1);
+      } else {
+        pixel = static_cast<int64_t>(reflect(static_cast<T>(pixel), low_, high_));
+        pixel = std::clamp<int64_t>(pixel, 0, extent_ - 1);
+      }
+    }
+    taps.pixel[taps.count] = pixel;
+    taps.weight[taps.count++] = weight;
+  }
+
+  int64_t extent_;
+  bool align_;
+  Padding padding_;
+  Sampling sampling_;
+  T low_, high_;
+};
+
+/// Sum over the product of the taps of all axes.
+template <class T>
+T sample(const T* image, const std::vector<Taps<T>>& taps, const int64_t* extents, size_t axis) {
+  T sum = 0;
+  int64_t stride = 1;
+  for (size_t i = axis + 1; i < taps.size(); ++i) stride *= extents[i];
+  for (int k = 0; k < taps[axis].count; ++k) {
+    if (taps[axis].pixel[k] < 0) continue;
+    const T* at = image + taps[axis].pixel[k] * stride;
+    sum += taps[axis].weight[k] *
+           (axis + 1 == taps.size() ? *at : sample(at, taps, extents, axis + 1));
+  }
+  return sum;
+}
+
+class GridSample final : public Kernel {
+ public:
+  explicit GridSample(const kit::NodeView& node) : align_(node.integer("align_corners", 0) != 0) {
+    const std::string mode = node.text("mode", "linear");
+    const std::string padding = node.text("padding_mode", "zeros");
+    sampling_ = mode == "nearest"                        ? Sampling::kNearest
+                : mode == "linear" || mode == "bilinear" ? Sampling::kLinear
+                                                         : Sampling::kCubic;
+    padding_ = padding == "zeros"    ? Padding::kZeros
+               : padding == "border" ? Padding::kBorder
+                                     : Padding::kReflection;
+    kit::require(sampling_ != Sampling::kCubic || mode == "cubic" || mode == "bicubic",
+                 "GridSample: mode '", mode, "', allowed are linear, nearest and cubic");
+    kit::require(padding_ != Padding::kReflection || padding == "reflection",
+                 "GridSample: padding_mode '", padding,
+                 "', allowed are zeros, border and reflection");
+  }
+
+  void run(const Context& context) const override {
+    in_float_or_double(context.input(0).dtype,
+                       [&](auto tag) { compute<typename decltype(tag)::type>(context); });
+  }
+
+ private:
+  template <class T>
+  void compute(const Context& context) const {
+    const Tensor& x = context.input(0);
+    const int64_t rank = x.rank - 2;
+    const std::vector<T> image = load<T>(x);
+    const std::vector<T> grid = load<T>(context.input(1));
+    std::vector<T> out(static_cast<size_t>(context.output(0).size()));
+    std::vector<Axis<T>> axes;
+    for (int64_t i = 0; i < rank; ++i)
+      axes.emplace_back(x.shape[2 + i], align_, padding_, sampling_);
+    const int64_t channels = x.shape[1], pixels = x.size(2, x.rank);
+    const int64_t places = context.output(0).size(2, context.output(0).rank);
+    if (pixels == 0) return store(out, context.output(0));
+    over(context, x.shape[0] * places, 256, [&](int64_t begin, int64_t end) {
+      std::vector<Taps<T>> taps(static_cast<size_t>(rank));
+      for (int64_t at = begin; at < end; ++at) {
+        const int64_t n = at / places, place = at % places;
+        // The grid names the last axis first.
+        for (int64_t i = 0; i < rank; ++i) taps[i] = axes[i].taps(grid[at * rank + rank - 1 - i]);
+        for (int64_t c = 0; c < channels; ++c) {
+          const T* plane = image.data() + (n * channels + c) * pixels;
+          out[(n * channels + c) * places + place] = sample(plane, taps, x.shape + 2, 0);
+        }
+      }
+    });
+    store(out, context.output(0));
+  }
+
+  bool align_;
+  Sampling sampling_;
+  Padding padding_;
+};
+
+class RoiAlign final : public Kernel {
+ public:
+  explicit RoiAlign(const kit::NodeView& node)
+      : scale_(node.number("spatial_scale", 1)),
+        samples_(node.integer("sampling_ratio", 0)),
+        max_(node.text("mode", "avg") == "max") {
+    const char* usual = node.since_version() < 16 ? "output_half_pixel" : "half_pixel";
+    half_pixel_ = node.text("coordinate_transformation_mode", usual) == "half_pixel";
+  }
+
+  void run(const Context& context) const override {
+    in_float_or_double(context.input(0).dtype,
+                       [&](auto tag) { compute<typename decltype(tag)::type>(context); });
+  }
+
+ private:
+  /// Bilinear taps within the image; none if the place is more than a pixel outside.
+  template <class T>
+  static Taps<T> taps(T x, int64_t extent) {
+    Taps<T> out;
+    if (!(x >= -1 && x <= static_cast<T>(extent))) return out;
+    x = std::max(x, T{0});
+    auto low = static_cast<int64_t>(x);
+    if (low >= extent - 1) {
+      low = extent - 1;
+      x = static_cast<T>(low);
+    }
+    out.count = 2;
+    out.pixel[0] = low;
+    out.pixel[1] = std::min(low + 1, extent - 1);
+    out.weight[1] = x - static_cast<T>(low);
+    out.weight[0] = 1 - out.weight[1];
+    return out;
+  }
+
+  template <class T>
+  void compute(const Context& context) const {
+    const Tensor& x = context.input(0);
+    const Tensor& y = context.output(0);
+    const std::vector<T> image = load<T>(x);
+    const std::vector<T> rois = load<T>(context.input(1));
+    const std::vector<double> batches = load<double>(context.input(2));
+    std::vector<T> out(static_cast<size_t>(y.size()));
+    const int64_t height = x.shape[2], width = x.shape[3];
+    const int64_t cells = y.shape[1] * y.shape[2] * y.shape[3];
+    over(context, y.size(), 64, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; ++at) {
+        const int64_t roi = at / cells, w = at % y.shape[3];
+        const int64_t h = at / y.shape[3] % y.shape[2];
+        const int64_t c = at / y.shape[3] / y.shape[2] % y.shape[1];
+        const auto n = static_cast<int64_t>(batches[roi]);
+        kit::require(n >= 0 && n < x.shape[0], "RoiAlign: batch_indices has ", n, ", X has ",
+                     x.shape[0], " images");
+        const T* plane = image.data() + (n * x.shape[1] + c) * height * width;
+        out[at] = cell(plane, &rois[roi * 4], {h, w}, {height, width}, {y.shape[2], y.shape[3]});
+      }
+    });
+    store(out, y);
+  }
+
+  struct Pair {
+    int64_t h, w;
+  };
+
+  template <class T>
+  T cell(const T* plane, const T* roi, Pair at, Pair extent, Pair cells) const {
+    const T scale = static_cast<T>(scale_), offset = half_pixel_ ? T{0.5} : T{0};
+    const T left = roi[0] * scale - offset, top = roi[1] * scale - offset;
+    T width = roi[2] * scale - offset - left, height = roi[3] * scale - offset - top;
+    if (!half_pixel_) {
+      width = std::max(width, T{1});
+      height = std::max(height, T{1});
+    }
+    const T step_h = height / static_cast<T>(cells.h), step_w = width / static_cast<T>(cells.w);
+    const auto count = [this](T step) {
+      const T wanted = std::min(std::max(std::ceil(step), T{0}), T{1 << 20});
+      return samples_ > 0 ? samples_ : static_cast<int64_t>(wanted);
+    };
+    const int64_t rows = count(step_h), columns = count(step_w);
+    T sum = 0, largest = 0;
+    bool any = false;
+    for (int64_t i = 0; i < rows; ++i) {
+      const T y = top + static_cast<T>(at.h) * step_h +
+                  (static_cast<T>(i) + T{0.5}) * step_h / static_cast<T>(rows);
+      const Taps<T> down = taps(y, extent.h);
+      for (int64_t j = 0; j < columns; ++j) {
+        const T x = left + static_cast<T>(at.w) * step_w +
+                    (static_cast<T>(j) + T{0.5}) * step_w / static_cast<T>(columns);
+        const Taps<T> across = taps(x, extent.w);
+        if (down.count == 0 || across.count == 0) {
+          largest = any ? std::max(largest, T{0}) : T{0};
+          any = true;
+          continue;
+        }
+        for (int k = 0; k < 4; ++k) {
+          const T value = down.weight[k / 2] * across.weight[k % 2] *
+                          plane[down.pixel[k / 2] * extent.w + across.pixel[k % 2]];
+          sum += value;
+          largest = any ? std::max(largest, value) : value;
+          any = true;
+        }
+      }
+    }
+    if (max_) return largest;  // of the weighted pixels, as ONNX defines it
+    return sum / static_cast<T>(std::max<int64_t>(rows * columns, 1));
+  }
+
+  double scale_;
+  int64_t samples_;
+  bool max_;
+  bool half_pixel_ = false;
+};
+
+}  // namespace
+
+KernelSpan grid_kernels() {
+  const auto floats = dtypes_of(FloatTypes{});
+  const auto numbers = dtypes_of(NumberTypes{} + Types<bool>{});
+  return {{"GridSample", 16, 0, make<GridSample>, {{0, numbers}, {1, floats}, {-1, numbers}}},
+          {"RoiAlign",
+           10,
+           0,
+           make<RoiAlign>,
+           {{0, floats}, {1, floats}, {2, {kit::kInt64}}, {-1, floats}}}};
+}
+
+}  // namespace chipdock::plugin::cpu

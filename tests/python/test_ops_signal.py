@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DFT of lengths that are powers of two, primes and one; STFT; Einsum; boxes; sampling."""
+
+import numpy as np
+import pytest
+
+import chipdock
+
+
+def run(op, *inputs, **attributes):
+    return chipdock.run_op(op, *inputs, **attributes).numpy()
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 8, 97, 360])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_transform_and_back(length, dtype):
+    rng = np.random.default_rng(length)
+    x = rng.normal(size=(2, length, 3, 2)).astype(dtype)
+    tolerance = 1e-12 if dtype == np.float64 else 1e-5
+    got = run("DFT", x, None, np.int64(1))
+    want = np.fft.fft(x[..., 0].astype(np.float64) + 1j * x[..., 1], axis=1)
+    np.testing.assert_allclose(got[..., 0] + 1j * got[..., 1], want, atol=tolerance * length)
+    back = run("DFT", got, None, np.int64(1), inverse=1)
+    np.testing.assert_allclose(back, x, atol=tolerance * 10)
+
+
+@pytest.mark.parametrize("length", [7, 8])
+def test_one_side_of_a_real_signal_and_back(length):
+    x = np.random.default_rng(0).normal(size=(2, length, 1))
+    half = run("DFT", x, onesided=1)
+    want = np.fft.rfft(x[..., 0])
+    np.testing.assert_allclose(half[..., 0] + 1j * half[..., 1], want, atol=1e-12)
+    back = run("DFT", half, np.int64(length), onesided=1, inverse=1)
+    np.testing.assert_allclose(back, x, atol=1e-12)
+
+
+def test_frames_are_weighed_by_the_window():
+    x = np.random.default_rng(1).normal(size=(2, 20, 1))
+    window = np.hanning(8)
+    got = run("STFT", x, np.int64(3), window, np.int64(8))
+    assert got.shape == (2, 5, 5, 2)
+    for frame in range(5):
+        want = np.fft.rfft(x[:, 3 * frame : 3 * frame + 8, 0] * window)
+        np.testing.assert_allclose(got[:, frame, :, 0], want.real, atol=1e-12)
+        np.testing.assert_allclose(got[:, frame, :, 1], want.imag, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk->ik", [(3, 4), (4, 5)]),
+        ("ij,jk", [(3, 4), (4, 5)]),
+        ("bij , bjk -> bik", [(2, 3, 4), (2, 4, 5)]),
+        ("...ij,...jk->...ik", [(2, 1, 3, 4), (3, 4, 5)]),
+        ("ii->i", [(4, 4)]),
+        ("ii", [(4, 4)]),
+        ("ij->ji", [(2, 3)]),
+        ("ij->", [(2, 3)]),
+        ("i,j,k->kij", [(2,), (3,), (4,)]),
+        ("...a->...", [(2, 3, 4)]),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int32])
+def test_einsum_agrees_with_numpy(equation, shapes, dtype):
+    rng = np.random.default_rng(3)
+    arrays = [rng.integers(-9, 9, s).astype(dtype) for s in shapes]
+    np.testing.assert_array_equal(
+        run("Einsum", *arrays, equation=equation), np.einsum(equation, *arrays)
+    )
+
+
+def test_a_label_with_two_extents_is_refused():
+    with pytest.raises(chipdock.errors.InvalidArgumentError, match="'jk' has the extent 3 where"):
+        run("Einsum", np.ones((2, 4)), np.ones((3, 2)), equation="ij,jk->ik")
+
+
+@pytest.mark.parametrize("most", [0, 1, 9])
+def test_boxes_are_suppressed_by_better_ones_of_their_class(most):
+    boxes = np.float32([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 5, 1, 6]]])
+    scores = np.float32([[[0.9, 0.8, 0.1], [0.2, 0.3, 0.4]]])
+    got = run("NonMaxSuppression", boxes, scores, np.int64([most]), np.float32([0.5]))
+    want = [[0, 0, 0], [0, 0, 2], [0, 1, 2], [0, 1, 1]]
+    if most == 1:
+        want = [want[0], want[2]]
+    assert got.tolist() == ([] if most == 0 else want)
+
+
+@pytest.mark.parametrize("align", [0, 1])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_a_grid_of_pixel_centres_gives_the_image_back(mode, align):
+    x = np.random.default_rng(4).normal(size=(2, 3, 4, 5))
+    rows, columns = np.meshgrid(np.arange(4), np.arange(5), indexing="ij")
+    if align:
+        grid = np.stack([columns / 2 - 1, rows / 1.5 - 1], -1)
+    else:
+        grid = np.stack([(2 * columns + 1) / 5 - 1, (2 * rows + 1) / 4 - 1], -1)
+    grid = np.broadcast_to(grid, (2, *grid.shape)).copy()
+    got = run("GridSample", x, grid, mode=mode, align_corners=align)
+    np.testing.assert_allclose(got, x, atol=1e-12)
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_grid_values_far_outside_or_not_a_number_do_no_harm(mode, padding):
+    grid = np.array([[[[1e30, 0], [-1e30, 1e30]], [[np.nan, np.inf], [-np.inf, 0]]]])
+    got = run("GridSample", np.ones((1, 1, 3, 3)), grid, mode=mode, padding_mode=padding)
+    assert got.shape == (1, 1, 2, 2)
+    assert np.isfinite(got).all()
+
+
+def test_determinants_of_a_batch():
+    x = np.random.default_rng(5).normal(size=(3, 2, 4, 4))
+    x[0, 0, 0] = x[0, 0, 1]
+    np.testing.assert_allclose(run("Det", x), np.linalg.det(x), atol=1e-12)
+    assert run("Det", np.zeros((2, 0, 0))).tolist() == [1, 1]
+
+
+def test_bit_cast_keeps_the_bits():
+    x = np.float32([1, -0.0, np.nan])
+    np.testing.assert_array_equal(run("BitCast", x, to=6), x.view(np.int32))
+    with pytest.raises(chipdock.errors.InvalidArgumentError, match="width"):
+        run("BitCast", x, to=7)
+
+
+def test_a_cache_is_written_from_each_index():
+    cache = np.zeros((2, 4, 1))
+    update = np.arange(1.0, 5).reshape(2, 2, 1)
+    got = run("TensorScatter", cache, update, np.int64([1, 3]), axis=1, mode="circular")
+    assert got[..., 0].tolist() == [[0, 1, 2, 0], [4, 0, 0, 3]]
+    with pytest.raises(chipdock.errors.InvalidArgumentError, match="reach beyond the 4"):
+        run("TensorScatter", cache, update, np.int64([1, 3]), axis=1)
