@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """How close is close enough: the tolerance classes, their references and their evidence."""
 
-__all__: list[str] = []
+__all__ = []

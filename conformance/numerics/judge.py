@@ -206,8 +206,10 @@ class Judge:
             # Beyond the range of the type: infinity and the largest finite number are both right
             # where the allowed error reaches over the edge.
             near = np.isinf(have) & (np.abs(exact) + allowed >= form.largest)
-            near |= (np.abs(exact) > form.largest) & np.isfinite(exact) & (
-                np.abs(have) >= form.largest - np.minimum(allowed, form.largest)
+            near |= (
+                (np.abs(exact) > form.largest)
+                & np.isfinite(exact)
+                & (np.abs(have) >= form.largest - np.minimum(allowed, form.largest))
             )
             same |= near & (np.sign(have) == np.sign(exact))
             if self.flushes:

@@ -17,6 +17,7 @@ __all__ = ["ALPHA", "chi2_check", "chi2_limit", "ks_check", "ks_limit", "normal_
 ALPHA = 1e-6
 """Chance that a right generator fails a test. Seeds are fixed, so a pass stays a pass."""
 
+
 def ks_limit(count: int) -> float:
     """Return the largest Kolmogorov-Smirnov distance of `count` samples at ALPHA.
 

@@ -5,4 +5,4 @@ Nothing here imports numpy or onnx: the variants of all families are made when t
 What runs them is execute.py.
 """
 
-__all__: list[str] = []
+__all__ = []

@@ -23,7 +23,7 @@ from chipdock.conformance.case import Variant
 from chipdock.conformance.opcases.spec import CORE, Cases
 from chipdock.conformance.target import HostLacks
 
-__all__ = ["FILE", "Node", "cases", "describe", "found", "node_of", "read"]
+__all__ = ["FILE", "Node", "cases", "describe", "found", "main", "node_of", "read"]
 
 FILE = Path(__file__).with_name("onnx_nodes.tsv")
 _CASES = "onnx.backend.test.case.node"
@@ -68,7 +68,7 @@ def cases() -> Cases:
                 dtype=row.dtype,
                 name=name,
                 # Control flow and its like run on the host: no plugin lists a kernel for them.
-            needs="" if row.op in _HOST else f"op:{row.op}:{row.dtype}",
+                needs="" if row.op in _HOST else f"op:{row.op}:{row.dtype}",
                 op=row.op,
                 shape_class="onnx",
                 tolerance=row.tolerance,

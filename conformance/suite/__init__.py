@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cases, a folder a level; pytest files that only workers import."""
 
-__all__: list[str] = []
+__all__ = []

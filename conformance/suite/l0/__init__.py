@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of level L0."""
 
-__all__: list[str] = []
+__all__ = []

@@ -143,7 +143,7 @@ def all_ops() -> list[tuple[str, str, int, int]]:
     """
 
 def slot_names() -> tuple[str, ...]:
-    """List the slots of the ABI, "memory.copy", in the order in which the layer record numbers them.
+    """List the slots of the ABI, "memory.copy", in the order of the record layer's numbers.
 
     Returns:
         One name for each number from 0.
