@@ -171,7 +171,7 @@ def _classes() -> dict[str, str]:
     return known
 
 
-def main(arguments: Sequence[str]) -> int:
+def _main(arguments: Sequence[str]) -> int:
     """Write or check the file."""
     import onnx as package  # noqa: PLC0415
 
@@ -187,4 +187,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(_main(sys.argv[1:]))

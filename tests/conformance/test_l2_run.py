@@ -124,7 +124,8 @@ def test_views_hold_the_values(target, view):
 
 
 def test_random_operators_are_judged_by_their_distribution(target):
-    made = variant("RandomUniform", "f32", "t", [], {"shape": [100, 100], "low": 0.0, "high": 1.0},
+    numbers = {"shape": [100, 100], "low": 0.0, "high": 1.0, "dtype": 1}
+    made = variant("RandomUniform", "f32", "t", [], numbers,
                    shape_class="random", tolerance="D", opset=22)[1]  # fmt: skip
     run_random.run_random(target, made)
     assert target.evidence["metric"] == "kolmogorov_smirnov"
