@@ -51,7 +51,8 @@ def make_array(wanted: In, rng: np.random.Generator) -> _Array:
         return _integers(kind, wanted, dtype, rng)
     if dtype.kind == "c":
         pair = [_floats(kind, numbers, wanted.shape, "f32", rng) for _ in range(2)]
-        return (pair[0] + 1j * pair[1]).astype(dtype)
+        with np.errstate(all="ignore"):
+            return (pair[0] + 1j * pair[1]).astype(dtype)
     with np.errstate(all="ignore"):
         values = _floats(kind, numbers, wanted.shape, wanted.dtype, rng)
         return np.asarray(values).astype(dtype)

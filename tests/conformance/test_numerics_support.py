@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statistics of random operators, the cache of references, fences, absent operators."""
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from chipdock.conformance.capabilities import Capabilities, Kernel
 from chipdock.conformance.case import Case, CheckError
 from chipdock.conformance.journal import RunRecord
 from chipdock.conformance.numerics import cache, stats
+from chipdock.conformance.numerics.dtypes import numpy_dtype
 from chipdock.conformance.numerics.guards import FILL, fenced, mostly_zero, unwritten
 from chipdock.conformance.numerics.judge import Expected
 
@@ -73,6 +76,26 @@ def test_references_come_back_as_they_were(place):
         assert a.terms == b.terms
     assert np.array_equal(again[0].magnitude, rows[0].magnitude)
     assert again[1].magnitude is None
+
+
+@pytest.mark.parametrize("name", ["bf16", "f8e5m2", "f8e4m3fn", "i4"])
+def test_types_that_the_file_format_lacks_are_computed_each_time(place, name):
+    key = cache.key_of([name], [])
+    for value in (1, 2):
+        made = cache.cached(
+            key, lambda v=value: [Expected(np.full(3, v).astype(numpy_dtype(name)))]
+        )
+        assert made[0].value.tolist() == [value] * 3
+    assert not list(place.glob("*/*"))
+
+
+def test_a_file_that_numpy_cannot_read_is_computed_anew(place):
+    key = cache.key_of(["op"], [])
+    path = place / key[:2] / f"{key[2:]}.npz"
+    path.parent.mkdir()
+    body = b"no archive"
+    path.write_bytes(hashlib.sha256(body).digest() + body)
+    assert cache.cached(key, lambda: [Expected(np.ones(2))])[0].value[0] == 1
 
 
 def test_keys_tell_inputs_apart():
