@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from movement_support import DTYPES, WIDTHS, check, data, ints, refuses
@@ -296,3 +297,20 @@ def test_slice_refuses_bad_arguments() -> None:
     refuses("twice", "Slice", x, ints(0, 0), ints(1, 1), ints(0, -2))
     refuses("equal length", "Slice", x, ints(0, 0), ints(1))
     refuses("outside", "Slice", x, ints(0), ints(1), ints(2))
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int2", "uint2", "float4_e2m1fn"])
+def test_elements_of_four_and_two_bits_are_moved(dtype):
+    kind = np.dtype(getattr(ml_dtypes, dtype))
+    bits = 2 if dtype[-1] == "2" else 4
+    x = np.arange(15, dtype=np.uint8) % 2**bits
+    if dtype.startswith("int"):
+        x = (x.astype(np.int8) << (8 - bits)) >> (8 - bits)
+    x = x.astype(np.uint8).view(kind).reshape(3, 5)
+    got = chipdock.run_op("Transpose", x).numpy()
+    assert got.tolist() == x.T.tolist()
+    padded = chipdock.run_op("Pad", x, np.int64([0, 1, 1, 0])).numpy()
+    assert padded.shape == (4, 6)
+    assert padded[:3, 1:].tolist() == x.tolist()
+    assert not padded[:, 0].astype(np.float32).any()
+    assert not padded[3].astype(np.float32).any()

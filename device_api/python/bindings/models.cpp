@@ -326,15 +326,6 @@ std::vector<Versions> known_operators(bool needs_kernel) {
   return out;
 }
 
-std::vector<Versions> device_kernels(const std::shared_ptr<Device>& device) {
-  std::vector<Versions> out;
-  for (const chipdock_kernel* kernel : runtime::KernelRegistry(device).kernels()) {
-    out.emplace_back(kernel->domain != nullptr ? kernel->domain : "", kernel->op,
-                     kernel->since_version, kernel->until_version);
-  }
-  return out;
-}
-
 }  // namespace
 
 TensorRef input_tensor(const py::handle& value, const std::shared_ptr<Device>& host,
@@ -363,7 +354,6 @@ TensorRef input_tensor(const py::handle& value, const std::shared_ptr<Device>& h
 void register_models(py::module_& module) {
   register_graph(module);
   module.def("known_operators", &known_operators, py::arg("needs_kernel"), docs::known_operators);
-  module.def("device_kernels", &device_kernels, py::arg("device"), docs::device_kernels);
   py::class_<Plan, std::shared_ptr<Plan>>(module, "Plan", kNoGilInDestructor, docs::Plan::kClass)
       .def_static(
           "compile",

@@ -12,6 +12,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from chipdock.errors import UnsupportedError
+
 __all__ = ["own_body"]
 
 _OPSET = 21
@@ -28,9 +30,13 @@ class _Builder:
         self.inputs = [f"i{k}" for k in range(len(node.input))]
 
     def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401  as make_node
-        name = f"v{next(self._numbers)}"
-        self.nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
-        return name
+        return self.many(1, op, *inputs, **attributes)[0]
+
+    def many(self, outputs: int, op: str, *inputs: str, **attributes: Any) -> list[str]:  # noqa: ANN401  as make_node
+        """Add a node with several outputs."""
+        names = [f"v{next(self._numbers)}" for _ in range(outputs)]
+        self.nodes.append(helper.make_node(op, list(inputs), names, **attributes))
+        return names
 
     def constant(self, values: object, dtype: type = np.int64) -> str:
         array: np.ndarray = np.asarray(values, dtype)
@@ -50,6 +56,16 @@ class _Builder:
         if proto is None or not proto.tensor_type.HasField("shape"):
             return None
         return len(proto.tensor_type.shape.dim)
+
+    def transposed(self, index: int) -> str:
+        """Input `index` with its last two axes exchanged."""
+        rank = self.rank(index)
+        if rank is None:
+            raise UnsupportedError(
+                f"UNSUPPORTED: {self.node.op_type} node {self.node.name!r} transposes "
+                f"{self.node.input[index]!r}, whose rank is not known"
+            )
+        return self("Transpose", self.inputs[index], perm=[*range(rank - 2), rank - 1, rank - 2])
 
     def number(self, name: str, otherwise: float) -> float:
         return next((a.f for a in self.node.attribute if a.name == name), otherwise)
@@ -79,20 +95,20 @@ class _Builder:
         return self("Reshape", value, self.constant(shape)) if behind else value
 
 
+def _attributes(b: _Builder) -> dict[str, Any]:
+    return {a.name: helper.get_attribute_value(a) for a in b.node.attribute}
+
+
 def _matmul_integer(b: _Builder) -> list[str]:
     left = b.centred(0, 2, TensorProto.INT32, -2)
     return [b("MatMul", left, b.centred(1, 3, TensorProto.INT32))]
-
-
-def _conv_attributes(b: _Builder) -> dict[str, object]:
-    return {a.name: helper.get_attribute_value(a) for a in b.node.attribute}
 
 
 def _conv_integer(b: _Builder) -> list[str]:
     # Sums of products of bytes are exact in float64.
     image = b.centred(0, 2, TensorProto.DOUBLE)
     weight = b.centred(1, 3, TensorProto.DOUBLE, 0)
-    return [b.cast(b("Conv", image, weight, **_conv_attributes(b)), TensorProto.INT32)]
+    return [b.cast(b("Conv", image, weight, **_attributes(b)), TensorProto.INT32)]
 
 
 def _qlinear_matmul(b: _Builder) -> list[str]:
@@ -110,7 +126,7 @@ def _qlinear_matmul(b: _Builder) -> list[str]:
 def _qlinear_conv(b: _Builder) -> list[str]:
     image = b.centred(0, 2, TensorProto.DOUBLE)
     weight = b.centred(3, 5, TensorProto.DOUBLE, 0)
-    value = b("Conv", image, weight, **_conv_attributes(b))
+    value = b("Conv", image, weight, **_attributes(b))
     bias = b.given(8)
     if bias is not None:
         value = b("Add", value, b.along(b.cast(bias, TensorProto.DOUBLE), 8, 0, 1))
@@ -186,6 +202,18 @@ def _momentum(b: _Builder) -> list[str]:
     return new + speeds
 
 
+def _mean_variance(b: _Builder) -> list[str]:
+    # onnx's own body mixes float32 constants into the other dtypes.
+    axes = next((list(a.ints) for a in b.node.attribute if a.name == "axes"), [0, 2, 3])
+    elem = b.types[0].tensor_type.elem_type if b.types[0] is not None else 0
+    wide = TensorProto.DOUBLE if elem == TensorProto.DOUBLE else TensorProto.FLOAT
+    x, over = b.cast(b.inputs[0], wide), b.constant(axes)
+    centred = b("Sub", x, b("ReduceMean", x, over))
+    deviation = b("Sqrt", b("ReduceMean", b("Mul", centred, centred), over))
+    value = b("Div", centred, b("Add", deviation, b.like(1e-9, x)))
+    return [b("CastLike", value, b.inputs[0])]
+
+
 def _array_feature_extractor(b: _Builder) -> list[str]:
     picked = b("Gather", b.inputs[0], b("Reshape", b.inputs[1], b.constant([-1])), axis=-1)
     return [b("Unsqueeze", picked, b.constant([0])) if b.rank(0) == 1 else picked]
@@ -196,9 +224,63 @@ def _binarizer(b: _Builder) -> list[str]:
     return [b("CastLike", b("Greater", x, b.like(b.number("threshold", 0.0), x)), x)]
 
 
+def _fast_gelu(b: _Builder) -> list[str]:
+    bias = b.given(1)
+    x = b.inputs[0] if bias is None else b("Add", b.inputs[0], bias)
+    return [b("Gelu", x, approximate="tanh")]
+
+
+def _gelu(b: _Builder) -> list[str]:
+    bias = b.given(1)  # of BiasGelu
+    return [b("Gelu", b.inputs[0] if bias is None else b("Add", b.inputs[0], bias))]
+
+
+def _fused_matmul(b: _Builder) -> list[str]:
+    flags = {a.name: a.i for a in b.node.attribute}
+    if flags.get("transBatchA") or flags.get("transBatchB"):
+        raise UnsupportedError("UNSUPPORTED: FusedMatMul with transBatchA or transBatchB")
+    factors = [
+        b.transposed(index) if flags.get(name) else b.inputs[index]
+        for index, name in enumerate(("transA", "transB"))
+    ]
+    product = b("MatMul", *factors)
+    alpha = b.number("alpha", 1.0)
+    return [product if alpha == 1 else b("Mul", product, b.like(alpha, product))]
+
+
+def _skip_layer_norm(b: _Builder) -> list[str]:
+    total = b("Add", b.inputs[0], b.inputs[1])
+    bias = b.given(4)
+    if bias is not None:
+        total = b("Add", total, bias)
+    scale = [b.inputs[2]] + ([b.inputs[3]] if b.given(3) else [])
+    norm = {"axis": -1, "epsilon": b.number("epsilon", 1e-12)}
+    return [*b.many(3, "LayerNormalization", total, *scale, **norm), total]
+
+
+def _dynamic_quantize_lstm(b: _Builder) -> list[str]:
+    # Activations stay floats: what onnxruntime rounds to bytes on the way is not rounded here.
+    weights = []
+    for index, scale, zero in ((1, 8, 9), (2, 10, 11)):
+        value = b.cast(b.inputs[index], TensorProto.FLOAT)
+        point = b.cast(b.inputs[zero], TensorProto.FLOAT)
+        factor = b.inputs[scale]
+        if b.rank(scale) == 1:  # one per direction, else one per column too
+            last = b.constant([-1, 1, 1])
+            point, factor = b("Reshape", point, last), b("Reshape", factor, last)
+        else:
+            point, factor = (b("Unsqueeze", v, b.constant([1])) for v in (point, factor))
+        real = b("Mul", b("Sub", value, point), factor)
+        weights.append(b("Transpose", real, perm=[0, 2, 1]))
+    rest = [b.given(k) or "" for k in range(3, 8)]
+    return b.many(3, "LSTM", b.inputs[0], *weights, *rest, **_attributes(b))
+
+
+_MICROSOFT = "com.microsoft"
 _TRAINING = "ai.onnx.preview.training"
 _BODIES: dict[tuple[str, str], Callable[[_Builder], list[str]]] = {
     ("", "MatMulInteger"): _matmul_integer,
+    ("", "MeanVarianceNormalization"): _mean_variance,
     ("", "ConvInteger"): _conv_integer,
     ("", "QLinearMatMul"): _qlinear_matmul,
     ("", "QLinearConv"): _qlinear_conv,
@@ -207,6 +289,12 @@ _BODIES: dict[tuple[str, str], Callable[[_Builder], list[str]]] = {
     (_TRAINING, "Momentum"): _momentum,
     ("ai.onnx.ml", "ArrayFeatureExtractor"): _array_feature_extractor,
     ("ai.onnx.ml", "Binarizer"): _binarizer,
+    (_MICROSOFT, "FastGelu"): _fast_gelu,
+    (_MICROSOFT, "Gelu"): _gelu,
+    (_MICROSOFT, "BiasGelu"): _gelu,
+    (_MICROSOFT, "FusedMatMul"): _fused_matmul,
+    (_MICROSOFT, "SkipLayerNormalization"): _skip_layer_norm,
+    (_MICROSOFT, "DynamicQuantizeLSTM"): _dynamic_quantize_lstm,
 }
 
 

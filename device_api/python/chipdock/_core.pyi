@@ -926,19 +926,6 @@ def known_operators(needs_kernel: bool) -> list[tuple[str, str, int, int]]:
         Domain, operator, and the first and last version of its definition; 0: no last one.
     """
 
-def device_kernels(device: Device) -> list[tuple[str, str, int, int]]:
-    """List the kernels that may be used of a device.
-
-    Args:
-        device: The device.
-
-    Returns:
-        Domain, operator, and the first and last version of its definition; 0: no last one.
-
-    Raises:
-        ChipdockError: The plugin failed to list its kernels.
-    """
-
 @final
 class Plan:
     """A model compiled for a device: kernels chosen and weights packed. Runs from many threads."""

@@ -68,18 +68,21 @@ class Expansion:
         self.opsets = opsets
 
 
-def expand(node: onnx.NodeProto, body: onnx.FunctionProto, schema: defs.OpSchema) -> Expansion:
+def expand(
+    node: onnx.NodeProto, body: onnx.FunctionProto, schema: defs.OpSchema | None
+) -> Expansion:
     """Put a function's nodes in place of `node`.
 
     Args:
         node: The call.
         body: The function.
-        schema: Its operator: gives the attributes that the node leaves out.
+        schema: Its operator: gives the attributes that the node leaves out. None if onnx does not
+            know it.
     """
     names = dict.fromkeys(body.input, "") | dict(zip(body.input, node.input, strict=False))
     wanted = dict(zip(body.output, node.output, strict=False))
     attributes = {}
-    for name, description in schema.attributes.items():
+    for name, description in schema.attributes.items() if schema is not None else ():
         if description.default_value.type != AttributeProto.UNDEFINED:
             attributes[name] = description.default_value
     attributes |= {a.name: a for a in (*body.attribute_proto, *node.attribute)}

@@ -68,6 +68,9 @@ class _Scope:
     shapes: dict[str, list[int] | None] = field(default_factory=dict)
     captures: list[tuple[int, int]] = field(default_factory=list)
     constants: set[str] = field(default_factory=set)
+    inferred: set[str] = field(
+        default_factory=set
+    )  # types that onnx's inference says, not the file
 
     def declare(self, name: str) -> int:
         text = self.types.get(name)
@@ -114,6 +117,9 @@ class _Lowering:
                 scope.shapes.setdefault(value.name, shape_advice(value_shape(value.type)))
         # What was inferred for the main graph comes without weights.
         stored = self.file.proto.graph if outer is None else proto
+        values = (*stored.value_info, *stored.input, *stored.output)
+        said = {v.name for v in values if v.type.WhichOneof("value")}
+        scope.inferred = set(scope.types) - said
         for tensor in stored.initializer:
             array = tensor_array(tensor, self.file)
             self._initializer(scope, tensor.name, array, tensor.data_type)
@@ -154,7 +160,7 @@ class _Lowering:
         if scope.find(value.name) is None:
             raise bad(f"output {value.name!r} is computed by no node")
         text = scope.types[value.name]
-        declared = type_text(value.type)
+        declared = None if value.name in scope.inferred else type_text(value.type)
         if declared is not None and declared != text:
             raise bad(
                 f"output {value.name!r} is declared {plain(declared)}, the model computes "
@@ -177,8 +183,8 @@ class _Lowering:
         inputs = [self._find(scope, node, name) for name in node.input]
         if schema is not None:
             check_types(scope.types, node, schema)
-            if self._expanded(scope, node, schema):
-                return
+        if self._expanded(scope, node, domain, schema):
+            return
         since = schema.since_version if schema is not None else self.opsets.get(domain, 1)
         given = body_types(node, since, scope.types)
         bodies = {
@@ -198,22 +204,23 @@ class _Lowering:
             lowered.add_subgraph(name, body.graph, body.captures)
         self._attributes(lowered, node, schema)
 
-    def _expanded(self, scope: _Scope, node: onnx.NodeProto, schema: defs.OpSchema) -> bool:
+    def _expanded(
+        self, scope: _Scope, node: onnx.NodeProto, domain: str, schema: defs.OpSchema | None
+    ) -> bool:
         """Lower the body of an operator that is a function and has no kernel; True if done."""
-        if self.target is None or self.target.runs(
-            schema.domain, schema.name, schema.since_version
-        ):
+        since = schema.since_version if schema is not None else self.opsets.get(domain, 1)
+        if self.target is None or self.target.runs(domain, node.op_type, since):
             return False
         types = [type_proto(scope.types[n], scope.shapes.get(n)) if n else None for n in node.input]
-        body = function_body(node, schema, self.opsets.get("", 1), types)
-        if body is None:
-            body = own_body(node, schema.domain, types)
+        body = own_body(node, domain, types)
+        if body is None and schema is not None:
+            body = function_body(node, schema, self.opsets.get("", 1), types)
         if body is None:
             return False
         expansion = expand(node, body, schema)
         outside = self.opsets
         self.opsets = outside | expansion.opsets
-        if self.target.knows(schema.domain, schema.name, schema.since_version) and not all(
+        if self.target.knows(domain, node.op_type, since) and not all(
             self._runs(inner) for inner in expansion.nodes
         ):
             self.opsets = outside
@@ -303,7 +310,9 @@ class _Lowering:
                 continue
             computed, sure = output_type(scope.types, node, schema, index)
             declared = scope.types.setdefault(name, computed)
-            if sure and declared != computed:
+            if sure and name in scope.inferred:
+                scope.types[name] = computed  # onnx's inference is advice
+            elif sure and declared != computed:
                 raise bad(
                     f"output {name!r} of {node.op_type} node {node.name!r} is declared "
                     f"{plain(declared)}, the node computes {plain(computed)}; correct the "

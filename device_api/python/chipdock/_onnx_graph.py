@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 _SCAN_WITHOUT_LENGTHS = 9  # input 0 of Scan-8 has the lengths of the sequences
+_WIDE = {"tensor(float)", "tensor(float16)", "tensor(bfloat16)"}  # DequantizeLinear may compute
 _VARIADIC = defs.OpSchema.FormalParameterOption.Variadic
 
 
@@ -158,6 +159,11 @@ def output_type(
     if node.op_type == "ConstantOfShape":
         given = attributes["value"].t.data_type if "value" in attributes else None
         return tensor_type(int(given or onnx.TensorProto.FLOAT)), True
+    if node.op_type == "DequantizeLinear" and not node.domain:
+        scale = types[node.input[1]]
+        return scale if scale in _WIDE else "tensor(float)", True
+    if node.op_type == "QuantizeLinear" and len([n for n in node.input if n]) < 3:
+        return "tensor(uint8)", True
     if schema is not None and schema.outputs:
         formal = schema.outputs[min(index, len(schema.outputs) - 1)]
         for at, name in enumerate(node.input):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // If and Loop (scan.cpp has Scan): the host decides, bodies are plans of their own. Values pass by
-// reference; a
-// body never returns an input or a weight itself, so nothing is overwritten behind anybody's back.
+// reference; a body never returns an input or a weight itself, so nothing is overwritten behind
+// anybody's back.
 #include "exec/control_flow.hpp"
 
 #include "exec/frame.hpp"

@@ -93,16 +93,6 @@ KernelRegistry::KernelRegistry(std::shared_ptr<Device> device) : device_(std::mo
   }
 }
 
-std::vector<const chipdock_kernel*> KernelRegistry::kernels() const {
-  std::vector<const chipdock_kernel*> out;
-  for (const auto& [key, kernels] : by_op_) {
-    for (const chipdock_kernel* kernel : kernels) {
-      if (unknown_flags(*kernel) == 0) out.push_back(kernel);
-    }
-  }
-  return out;
-}
-
 KernelChoice KernelRegistry::choose(const chipdock_node& node) const {
   KernelChoice choice;
   const auto& table = device_->tables().kernel;

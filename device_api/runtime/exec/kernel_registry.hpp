@@ -52,8 +52,7 @@ class KernelRegistry {
   const std::shared_ptr<Device>& device() const { return device_; }
   /// Throws Error only if a plugin call fails in a way that is not a refusal.
   KernelChoice choose(const chipdock_node& node) const;
-  size_t size() const { return count_; }                ///< Kernels that may be used.
-  std::vector<const chipdock_kernel*> kernels() const;  ///< Those.
+  size_t size() const { return count_; }  ///< Kernels that may be used.
 
  private:
   std::shared_ptr<Device> device_;

@@ -18,11 +18,11 @@ void by_ranks(HostCall& call) {
 std::vector<HostOp> text_movement_host_ops() {
   std::vector<HostOp> ops;
   for (const char* name :
-       {"Compress", "Concat",    "DepthToSpace",    "Equal",     "Expand",    "Flatten",
-        "Gather",   "GatherND",  "GatherElements",  "NonZero",   "OneHot",    "Pad",
-        "Reshape",  "Scatter",   "ScatterElements", "ScatterND", "Slice",     "SpaceToDepth",
-        "Split",    "Squeeze",   "ReverseSequence", "Tile",      "Transpose", "Trilu",
-        "Unique",   "Unsqueeze", "Where",           "Resize",    "Upsample"}) {
+       {"Compress", "Concat",   "DepthToSpace",    "Equal",           "Expand", "Flatten",
+        "Gather",   "GatherND", "GatherElements",  "NonZero",         "OneHot", "Pad",
+        "Reshape",  "Scatter",  "ScatterElements", "ScatterND",       "Slice",  "SpaceToDepth",
+        "Split",    "Squeeze",  "TensorScatter",   "ReverseSequence", "Tile",   "Transpose",
+        "Trilu",    "Unique",   "Unsqueeze",       "Where",           "Resize", "Upsample"}) {
     ops.push_back({name, 1, 0, by_ranks});
   }
   return ops;

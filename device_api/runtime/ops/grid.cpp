@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of operators that read an image at places given by another tensor: GridSample, RoiAlign,
-// DeformConv.
+// Shapes of operators that read an image at places given by another tensor: GridSample, RoiAlign
+// and MaxRoiPool.
 #include "ops/op.hpp"
-#include "ops/window.hpp"
 
 namespace chipdock::runtime {
 namespace {
@@ -34,10 +33,25 @@ void roi_align_shape(ShapeContext& context) {
   context.set(0, std::move(out));
 }
 
+void max_roi_pool_shape(ShapeContext& context) {
+  const Dims& image = context.input(0).dims;
+  const Dims& rois = context.input(1).dims;
+  const Dims cells = context.node().integers("pooled_shape");
+  kit::require(image.size() == 4 && rois.size() == 2 && rois[1] == 5 && cells.size() == 2 &&
+                   cells[0] > 0 && cells[1] > 0,
+               "MaxRoiPool: X ", to_string(image), ", rois ", to_string(rois), ", pooled_shape ",
+               to_string(cells), "; allowed are [N,C,H,W], [R,5] and two extents above 0");
+  Dims out = {rois[0], image[1], cells[0], cells[1]};
+  checked_size(out, "MaxRoiPool");
+  context.set(0, std::move(out));
+}
+
 }  // namespace
 
 std::vector<Op> grid_ops() {
-  return {{"GridSample", 16, 0, grid_sample_shape}, {"RoiAlign", 10, 0, roi_align_shape}};
+  return {{"MaxRoiPool", 1, 0, max_roi_pool_shape},
+          {"GridSample", 16, 0, grid_sample_shape},
+          {"RoiAlign", 10, 0, roi_align_shape}};
 }
 
 }  // namespace chipdock::runtime

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that read an image at places which are not pixels: GridSample, of any rank, and
-// RoiAlign. Computed in float, or in double where the dtype asks for it.
+// Operators that read an image at places given by another tensor: GridSample, of any rank, RoiAlign
+// and MaxRoiPool. Computed in float, or in double where the dtype asks for it.
 #include <cmath>
 #include <string>
 
@@ -281,17 +281,79 @@ class RoiAlign final : public Kernel {
   bool half_pixel_ = false;
 };
 
+/// Source: ONNX MaxRoiPool-1: corners rounded to pixels, each cell at least the pixels it touches.
+class MaxRoiPool final : public Kernel {
+ public:
+  explicit MaxRoiPool(const kit::NodeView& node) : scale_(node.number("spatial_scale", 1)) {}
+
+  void run(const Context& context) const override {
+    in_float_or_double(context.input(0).dtype,
+                       [&](auto tag) { compute<typename decltype(tag)::type>(context); });
+  }
+
+ private:
+  struct Range {
+    int64_t begin, end;
+  };
+
+  /// Pixels of one cell out of `cells` over [first, last].
+  static Range cell(double first, double last, int64_t at, int64_t cells, int64_t extent) {
+    const double size = std::max(last - first + 1, 1.0) / static_cast<double>(cells);
+    const auto held = [&](double pixel) {
+      return static_cast<int64_t>(std::clamp(pixel, 0.0, static_cast<double>(extent)));
+    };
+    const auto place = static_cast<double>(at);
+    return {held(std::floor(place * size) + first), held(std::ceil((place + 1) * size) + first)};
+  }
+
+  template <class T>
+  void compute(const Context& context) const {
+    const Tensor& x = context.input(0);
+    const Tensor& y = context.output(0);
+    const std::vector<T> image = load<T>(x);
+    const std::vector<double> rois = load<double>(context.input(1));
+    std::vector<T> out(static_cast<size_t>(y.size()));
+    const int64_t height = x.shape[2], width = x.shape[3];
+    over(context, y.size(), 64, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; ++at) {
+        const int64_t c = at / y.shape[3] / y.shape[2] % y.shape[1];
+        const double* roi = &rois[at / (y.shape[1] * y.shape[2] * y.shape[3]) * 5];
+        kit::require(roi[0] >= 0 && roi[0] < static_cast<double>(x.shape[0]),
+                     "MaxRoiPool: a roi is of image ", roi[0], ", X has ", x.shape[0]);
+        const Range rows = cell(std::round(roi[2] * scale_), std::round(roi[4] * scale_),
+                                at / y.shape[3] % y.shape[2], y.shape[2], height);
+        const Range columns = cell(std::round(roi[1] * scale_), std::round(roi[3] * scale_),
+                                   at % y.shape[3], y.shape[3], width);
+        const auto n = static_cast<int64_t>(roi[0]);
+        const T* plane = image.data() + (n * x.shape[1] + c) * height * width;
+        const bool empty = rows.begin >= rows.end || columns.begin >= columns.end;
+        T largest = empty ? T{0} : plane[rows.begin * width + columns.begin];
+        for (int64_t h = rows.begin; h < rows.end; ++h) {
+          for (int64_t w = columns.begin; w < columns.end; ++w)
+            largest = std::max(largest, plane[h * width + w]);
+        }
+        out[at] = largest;
+      }
+    });
+    store(out, y);
+  }
+
+  double scale_;
+};
+
 }  // namespace
 
 KernelSpan grid_kernels() {
   const auto floats = dtypes_of(FloatTypes{});
   const auto numbers = dtypes_of(NumberTypes{} + Types<bool>{});
-  return {{"GridSample", 16, 0, make<GridSample>, {{0, numbers}, {1, floats}, {-1, numbers}}},
-          {"RoiAlign",
-           10,
-           0,
-           make<RoiAlign>,
-           {{0, floats}, {1, floats}, {2, {kit::kInt64}}, {-1, floats}}}};
+  KernelSpan kernels;
+  kernels.push_back({"GridSample", 16, 0, make<GridSample>});
+  kernels.back().dtypes = {{0, numbers}, {1, floats}, {-1, numbers}};
+  kernels.push_back({"RoiAlign", 10, 0, make<RoiAlign>});
+  kernels.back().dtypes = {{0, floats}, {1, floats}, {2, {kit::kInt64}}, {-1, floats}};
+  kernels.push_back({"MaxRoiPool", 1, 0, make<MaxRoiPool>});
+  kernels.back().dtypes = {{0, floats}, {-1, floats}};
+  return kernels;
 }
 
 }  // namespace chipdock::plugin::cpu

@@ -6,6 +6,7 @@
 
 #include "ops/conversion/values.hpp"
 #include "ops/movement/element.hpp"
+#include "ops/movement/unpacked.hpp"
 
 namespace chipdock::plugin::cpu {
 namespace {
@@ -166,7 +167,8 @@ KernelSpan local_kernels() {
   return {{"LRN", 1, 0, make<Lrn>, {{0, floats}, {-1, floats}}},
           {"Shrink", 9, 0, make<Shrink>, {{0, numbers}, {-1, numbers}}},
           {"Det", 11, 0, make<Det>, {{0, floats}, {-1, floats}}},
-          scatter};
+          scatter,
+          unpacked<TensorScatter>(scatter, "TensorScatter_packed")};
 }
 
 }  // namespace chipdock::plugin::cpu

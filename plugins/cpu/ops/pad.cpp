@@ -9,6 +9,7 @@
 #include "ops/movement/element.hpp"
 #include "ops/movement/number.hpp"
 #include "ops/movement/strided_copy.hpp"
+#include "ops/movement/unpacked.hpp"
 
 namespace chipdock::plugin::cpu {
 namespace {
@@ -204,7 +205,7 @@ KernelSpan pad_kernels() {
   KernelDef def{"Pad", 2, 0, make<PadKernel>};
   def.supports = moves_bytes;
   def.host_inputs = 0b1010;
-  return {def};
+  return {def, unpacked<PadKernel>(def, "Pad_packed")};
 }
 
 }  // namespace chipdock::plugin::cpu

@@ -3,6 +3,7 @@
 #include "kernel.hpp"
 #include "ops/movement/element.hpp"
 #include "ops/movement/strided_copy.hpp"
+#include "ops/movement/unpacked.hpp"
 
 namespace chipdock::plugin::cpu {
 namespace {
@@ -53,7 +54,7 @@ class TransposeKernel : public Kernel {
 KernelSpan transpose_kernels() {
   KernelDef def{"Transpose", 1, 0, make<TransposeKernel>};
   def.supports = moves_bytes;
-  return {def};
+  return {def, unpacked<TransposeKernel>(def, "Transpose_packed")};
 }
 
 }  // namespace chipdock::plugin::cpu

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that run by a body of chipdock's own: those of com.microsoft, against onnxruntime."""
+
+import numpy as np
+import onnx
+import pytest
+from api_support import FLOAT, model, value
+from onnx import helper
+
+import chipdock
+
+node = helper.make_node
+RNG = np.random.default_rng(0)
+
+
+def check(op, feeds, outputs=("y",), tolerance=1e-5, **attributes):
+    """Compare with onnxruntime: largest difference relative to the largest value."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="no reference for com.microsoft")
+    names = [n if a is not None else "" for n, a in feeds.items()]
+    feeds = {n: a for n, a in feeds.items() if a is not None}
+    proto = model(
+        [node(op, names, list(outputs), domain="com.microsoft", **attributes)],
+        [value(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in feeds.items()],
+        [value(n) if n else onnx.ValueInfoProto(name=n) for n in outputs if n],
+        opsets=[helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)],
+    )
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    wanted = session.run(None, feeds)
+    got = chipdock.load(proto).run(feeds)
+    for array, want in zip(got.values(), wanted, strict=True):
+        np.testing.assert_allclose(array.numpy(), want, atol=tolerance * np.abs(want).max())
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_fast_gelu(bias):
+    check("FastGelu", {"x": normal(3, 4), "b": normal(4) if bias else None}, tolerance=2e-5)
+
+
+def test_gelu_and_bias_gelu():
+    check("Gelu", {"x": normal(3, 4)})
+    check("BiasGelu", {"x": normal(3, 4), "b": normal(4)})
+
+
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_fused_matmul(left, right):
+    a = normal(2, 4, 3) if left else normal(2, 3, 4)
+    b = normal(2, 5, 4) if right else normal(2, 4, 5)
+    check("FusedMatMul", {"a": a, "b": b}, transA=left, transB=right, alpha=0.5)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_skip_layer_normalization_and_its_sum(bias):
+    feeds = {"x": normal(2, 3, 8), "s": normal(2, 3, 8), "g": normal(8), "b": normal(8)}
+    if bias:
+        feeds["c"] = normal(8)
+    check("SkipLayerNormalization", feeds, ("y", "", "", "t"), epsilon=1e-5)
+
+
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_dynamic_quantize_lstm_is_within_what_rounding_to_bytes_does(direction):
+    count, hidden, width = (2 if direction == "bidirectional" else 1), 8, 6
+    feeds = {
+        "x": normal(5, 1, width),
+        "w": RNG.integers(-100, 100, (count, width, 4 * hidden)).astype(np.int8),
+        "r": RNG.integers(-100, 100, (count, hidden, 4 * hidden)).astype(np.int8),
+        "b": normal(count, 8 * hidden),
+        "l": None,
+        "h": None,
+        "c": None,
+        "p": None,
+        "ws": np.full(count, 0.01, np.float32),
+        "wz": np.zeros(count, np.int8),
+        "rs": np.full(count, 0.01, np.float32),
+        "rz": np.zeros(count, np.int8),
+    }
+    check("DynamicQuantizeLSTM", feeds, tolerance=0.05, hidden_size=hidden, direction=direction)
+
+
+def test_a_body_names_what_it_cannot_do():
+    proto = model(
+        [node("FusedMatMul", ["a", "b"], ["y"], domain="com.microsoft", transBatchA=1)],
+        [value("a", FLOAT, [2, 2, 2]), value("b", FLOAT, [2, 2, 2])],
+        [value("y")],
+        opsets=[helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)],
+    )
+    with pytest.raises(chipdock.errors.UnsupportedError, match="transBatchA"):
+        chipdock.load(proto)
+
+
+def test_max_roi_pool_takes_the_largest_pixel_of_each_cell():
+    x = np.arange(32.0).reshape(1, 2, 4, 4)
+    got = chipdock.run_op("MaxRoiPool", x, np.array([[0.0, 0, 0, 3, 3]]), pooled_shape=[2, 2])
+    assert got.numpy().tolist() == [[[[5, 7], [13, 15]], [[21, 23], [29, 31]]]]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_mean_variance_normalization_in_every_dtype(dtype):
+    x = RNG.normal(3, 2, (2, 3, 4)).astype(dtype)
+    got = chipdock.run_op("MeanVarianceNormalization", x, axes=[0, 2]).numpy()
+    wide = x.astype(np.float64)
+    want = (wide - wide.mean((0, 2), keepdims=True)) / wide.std((0, 2), keepdims=True)
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, want, atol=2e-3 if dtype == np.float16 else 1e-5)
