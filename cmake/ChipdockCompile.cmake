@@ -59,15 +59,20 @@ function(chipdock_export_only target)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${script}")
 endfunction()
 
-# Writes generated/<list> with a line FAMILY(<stem>) for each given source and lets the target include
-# it: a file in ops/ is entered by its name, and adding an operator family edits no list.
-function(chipdock_families target list)
+# Writes generated/families.inc, or the list named by LIST, with a line FAMILY(<stem>) for each given
+# source and lets the target include it: a file in ops/ is entered by its name, and adding an operator
+# family edits no list.
+function(chipdock_families target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LIST" "")
+  if(NOT arg_LIST)
+    set(arg_LIST families.inc)
+  endif()
   set(lines "")
-  foreach(source IN LISTS ARGN)
+  foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
     get_filename_component(stem "${source}" NAME_WE)
     string(APPEND lines "FAMILY(${stem})\n")
   endforeach()
   set(generated "${CMAKE_CURRENT_BINARY_DIR}/generated")
-  file(CONFIGURE OUTPUT "${generated}/${list}" CONTENT "${lines}" @ONLY)
+  file(CONFIGURE OUTPUT "${generated}/${arg_LIST}" CONTENT "${lines}" @ONLY)
   target_include_directories(${target} PRIVATE "${generated}")
 endfunction()
