@@ -23,7 +23,7 @@ from chipdock.conformance.case import Variant
 from chipdock.conformance.opcases.spec import CORE, Cases
 from chipdock.conformance.target import HostLacks
 
-__all__ = ["FILE", "Node", "cases", "describe", "found", "main", "node_of", "read"]
+__all__ = ["FILE", "Node", "cases", "describe", "found", "node_of", "read"]
 
 FILE = Path(__file__).with_name("onnx_nodes.tsv")
 _CASES = "onnx.backend.test.case.node"

@@ -196,3 +196,10 @@ def test_dropout_in_training(dtype: Any) -> None:
     assert abs(keep.mean() - 0.75) < 5 * (0.25 * 0.75 / x.size) ** 0.5
     assert np.array_equal(y.numpy(), np.where(keep, 2 / 0.75, 0).astype(dtype))
     refuses("ratio is 1", "Dropout", x, np.array(1, np.float32))
+
+
+@pytest.mark.parametrize("op", ["RandomUniform", "RandomNormal"])
+def test_a_generator_without_dtype_makes_what_its_schema_says(op):
+    assert chipdock.run_op(op, shape=[3]).dtype == np.float32
+    text = f'<ir_version: 10, opset_import: ["" : 21]> g () => (float[3] y) {{ y = {op}<shape=[3]>() }}'
+    assert chipdock.load(onnx.parser.parse_model(text)).run({})["y"].dtype == np.float32

@@ -7,7 +7,7 @@ import gc
 
 import chipdock
 from chipdock.conformance.case import Variant, case, fail
-from chipdock.conformance.suite.queue import HostGate, check, make
+from chipdock.conformance.suite.queues import HostGate, check, make
 from chipdock.conformance.suite.variants import named
 from chipdock.conformance.target import Target
 

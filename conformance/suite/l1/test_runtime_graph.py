@@ -10,7 +10,7 @@ import numpy as np
 
 import chipdock
 from chipdock.conformance.case import Variant, case, fail
-from chipdock.conformance.suite.queue import check, make
+from chipdock.conformance.suite.queues import check, make
 from chipdock.conformance.suite.variants import named
 from chipdock.conformance.target import Target
 

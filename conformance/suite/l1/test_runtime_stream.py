@@ -13,7 +13,7 @@ import numpy as np
 import chipdock
 from chipdock.conformance.case import Variant, case
 from chipdock.conformance.suite.layered import fresh_device
-from chipdock.conformance.suite.queue import HostGate, check, make
+from chipdock.conformance.suite.queues import HostGate, check, make
 from chipdock.conformance.suite.variants import named, sizes
 from chipdock.conformance.target import Target
 

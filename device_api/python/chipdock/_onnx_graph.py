@@ -156,6 +156,9 @@ def output_type(
     for key in ("to", "dtype", "output_dtype"):
         if key in attributes and attributes[key].type == AttributeProto.INT and attributes[key].i:
             return tensor_type(int(attributes[key].i)), not node.domain
+    of_schema = _default_type(schema) if first is None and schema is not None else None
+    if of_schema is not None:
+        return of_schema, True
     if node.op_type == "ConstantOfShape":
         given = attributes["value"].t.data_type if "value" in attributes else None
         return tensor_type(int(given or onnx.TensorProto.FLOAT)), True
@@ -178,6 +181,15 @@ def output_type(
             f"the dtype of {node.output[index]!r} ({node.op_type} node {node.name!r}) is unknown"
         )
     return first, False
+
+
+def _default_type(schema: defs.OpSchema) -> str | None:
+    """Type that a generator makes when its node says nothing; None if the schema has no default."""
+    for key in ("dtype", "output_datatype"):
+        default = schema.attributes[key].default_value if key in schema.attributes else None
+        if default is not None and default.type == AttributeProto.INT:
+            return tensor_type(int(default.i))
+    return None
 
 
 def _sequence_type(op: str, attributes: dict[str, AttributeProto], first: str | None) -> str | None:
