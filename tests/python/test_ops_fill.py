@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from movement_support import check, ints, refuses
 from onnx import helper
@@ -199,7 +200,8 @@ def test_dropout_in_training(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("op", ["RandomUniform", "RandomNormal"])
-def test_a_generator_without_dtype_makes_what_its_schema_says(op):
+def test_a_generator_without_dtype_makes_what_its_schema_says(op: str) -> None:
     assert chipdock.run_op(op, shape=[3]).dtype == np.float32
-    text = f'<ir_version: 10, opset_import: ["" : 21]> g () => (float[3] y) {{ y = {op}<shape=[3]>() }}'
+    body = f"g () => (float[3] y) {{ y = {op}<shape=[3]>() }}"
+    text = f'<ir_version: 10, opset_import: ["" : 21]> {body}'
     assert chipdock.load(onnx.parser.parse_model(text)).run({})["y"].dtype == np.float32
