@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strings, sequences and optionals between Python and the executor: object arrays of str, lists,
 // None. Text is UTF-8; bytes that are not come back as Python's surrogate escapes.
-#include <algorithm>
-
 #include "bindings.hpp"
 #include "exec/host_object.hpp"
 

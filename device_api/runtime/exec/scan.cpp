@@ -4,7 +4,6 @@
 
 #include "exec/apply_operator.hpp"
 #include "exec/control_flow.hpp"
-#include "exec/frame.hpp"
 #include "exec/node_runner.hpp"
 
 namespace chipdock::runtime {
@@ -44,6 +43,7 @@ class Scan {
 
   std::vector<TensorRef> run() {
     std::vector<TensorRef> given;
+    given.reserve(carried_ + scan_inputs_);
     for (size_t i = 0; i < carried_ + scan_inputs_; ++i) given.push_back(*inputs_[first_ + i]);
     if (batched_) return run_batch(given);
     std::vector<TensorRef> state(given.begin(), given.begin() + static_cast<ptrdiff_t>(carried_));
@@ -87,6 +87,7 @@ class Scan {
     if (axis < 0) axis += rank;
     if (axis == 0) return tensor;
     std::vector<int64_t> order;
+    order.reserve(tensor.dims.size());
     for (int64_t i = 0; i < rank; ++i) order.push_back(i);
     if (to_front) {
       std::rotate(order.begin(), order.begin() + axis, order.begin() + axis + 1);
@@ -148,6 +149,7 @@ class Scan {
         by_output[i].push_back(i < carried_ ? outputs[i] : padded(outputs[i], longest));
     }
     std::vector<TensorRef> outputs;
+    outputs.reserve(by_output.size());
     for (size_t i = 0; i < by_output.size(); ++i)
       outputs.push_back(stack_rows(*plan_.device(), by_output[i], body_, i, node_));
     return outputs;

@@ -4,7 +4,6 @@
 #include "host_ops/host_op.hpp"
 
 #include "exec/apply_operator.hpp"
-#include "exec/frame.hpp"
 #include "exec/node_runner.hpp"
 
 namespace chipdock::runtime {

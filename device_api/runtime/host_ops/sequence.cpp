@@ -17,6 +17,7 @@ size_t position(HostCall& call, size_t input, int64_t size, int64_t last) {
 
 void construct(HostCall& call) {
   std::vector<TensorRef> items;
+  items.reserve(call.input_count());
   for (size_t i = 0; i < call.input_count(); ++i) items.push_back(call.own(call.input(i)));
   call.set(0, make_sequence(std::move(items)));
 }
@@ -61,7 +62,7 @@ int64_t axis_of(int64_t axis, size_t rank) {
 /// Extents of the pieces along an axis of `extent`.
 std::vector<int64_t> piece_lengths(HostCall& call, int64_t extent) {
   if (!call.has_input(1)) return std::vector<int64_t>(static_cast<size_t>(extent), 1);
-  const std::vector<int64_t> given = call.integers(1);
+  std::vector<int64_t> given = call.integers(1);
   if (!call.input(1).dims.empty()) return given;
   kit::require(given[0] > 0, "pieces of ", given[0], " elements, allowed is 1 or more");
   std::vector<int64_t> lengths;

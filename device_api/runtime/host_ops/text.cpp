@@ -3,11 +3,9 @@
 // Patterns are RE2's in ONNX; here std::regex (ECMAScript) reads them without backtracking, after
 // RE2's (?P<name>, (?i), \A and \z are rewritten. Not read: \p{..} classes, \Q..\E, flags in the
 // middle, and (?s) and (?U).
-#include <locale.h>
-#include <wctype.h>
-
 #include <algorithm>
-#include <memory>
+#include <clocale>
+#include <cwctype>
 #include <regex>
 #include <set>
 

@@ -77,7 +77,7 @@ std::string text_of(T value) {
     if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
     auto end = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific);
     std::string text(buffer, end.ptr);
-    const int exponent = std::atoi(text.c_str() + text.find('e') + 1);
+    const int64_t exponent = std::strtol(text.c_str() + text.find('e') + 1, nullptr, 10);
     if (exponent < -4 || exponent >= 16) return text;
     end = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::fixed);
     text.assign(buffer, end.ptr);

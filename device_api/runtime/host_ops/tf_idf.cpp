@@ -75,6 +75,7 @@ class Counter {
         const size_t reach = static_cast<size_t>(n - 1) * step;
         for (size_t from = 0; from + reach < length; ++from) {
           std::vector<T> gram;
+          gram.reserve(static_cast<size_t>(n));
           for (size_t k = 0; k < static_cast<size_t>(n); ++k)
             gram.push_back(items[from + k * step]);
           if (const auto found = grams.find(gram); found != grams.end()) add(found->second, out);

@@ -70,10 +70,9 @@ class DeformConv final : public Kernel {
           const T* plane = image.data() + (n * channels + c) * height * width;
           for (int64_t k = 0; k < taps; ++k) {
             const int64_t entry = (n * offset_group_ + c / per_offset) * taps + k;
-            const T row =
-                static_cast<T>(oh * strides_[0] - pads_[0] + k / kernel_w * dilations_[0]);
-            const T line =
-                static_cast<T>(ow * strides_[1] - pads_[1] + k % kernel_w * dilations_[1]);
+            const int64_t tap_row = k / kernel_w, tap_column = k % kernel_w;
+            const T row = static_cast<T>(oh * strides_[0] - pads_[0] + tap_row * dilations_[0]);
+            const T line = static_cast<T>(ow * strides_[1] - pads_[1] + tap_column * dilations_[1]);
             const T value = pixel(plane, height, width, row + offset[entry * 2 * places + place],
                                   line + offset[(entry * 2 + 1) * places + place]);
             column[c * taps + k] = mask.empty() ? value : value * mask[entry * places + place];

@@ -116,6 +116,7 @@ class Einsum final : public Kernel {
     over(context, context.output(0).size(), 16, [&](int64_t begin, int64_t end) {
       for (int64_t at = begin; at < end; ++at) {
         std::vector<const T*> from;
+        from.reserve(values.size());
         for (const auto& value : values) from.push_back(value.data());
         int64_t rest = at;
         for (size_t axis = outer.size(); axis-- > 0;) {

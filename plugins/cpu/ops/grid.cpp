@@ -143,6 +143,7 @@ class GridSample final : public Kernel {
     const std::vector<T> grid = load<T>(context.input(1));
     std::vector<T> out(static_cast<size_t>(context.output(0).size()));
     std::vector<Axis<T>> axes;
+    axes.reserve(static_cast<size_t>(rank));
     for (int64_t i = 0; i < rank; ++i)
       axes.emplace_back(x.shape[2 + i], align_, padding_, sampling_);
     const int64_t channels = x.shape[1], pixels = x.size(2, x.rank);

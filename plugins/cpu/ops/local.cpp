@@ -2,7 +2,6 @@
 // Small operators of their own kind: LRN, Shrink, Det and TensorScatter.
 #include <cmath>
 #include <cstring>
-#include <string>
 
 #include "ops/conversion/values.hpp"
 #include "ops/movement/element.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // MelWeightMatrix: triangles over the bins of a spectrum, evenly spaced in mel.
-#include <algorithm>
 #include <cmath>
 
 #include "ops/conversion/values.hpp"

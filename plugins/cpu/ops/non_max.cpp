@@ -2,7 +2,7 @@
 // NonMaxSuppression: per image and class, the best boxes that overlap no better one too much.
 #include <algorithm>
 
-#include "ops/conversion/values.hpp"
+#include "kernel.hpp"
 
 namespace chipdock::plugin::cpu {
 namespace {
