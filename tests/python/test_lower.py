@@ -222,6 +222,17 @@ def test_one_symbol_with_two_extents_is_refused_with_both_inputs():
         loaded(np.ones((2, 3), np.float32), np.ones((3, 4), np.float32))
 
 
+@pytest.mark.parametrize("unknown", ["?", "-1", "None", "unk 1"])
+def test_what_exporters_write_for_unknown_dims_is_no_name(unknown):
+    proto = model(
+        [node("MatMul", ["a", "b"], ["y"])],
+        [value("a", shape=[unknown, 3]), value("b", shape=[3, unknown])],
+        [value("y")],
+    )
+    result = chipdock.load(proto)(np.ones((2, 3), np.float32), np.ones((3, 4), np.float32))
+    assert result.shape == (2, 4)
+
+
 def test_wrong_shape_advice_in_the_file_is_only_advice():
     proto = model(
         [node("Concat", ["x", "x"], ["a"], axis=0), node("Neg", ["a"], ["y"])],

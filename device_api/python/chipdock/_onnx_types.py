@@ -128,7 +128,11 @@ def numpy_dtype(text: str, name: str) -> np.dtype:
 
 
 def value_shape(proto: onnx.TypeProto) -> tuple[int | str | None, ...] | None:
-    """Extents of a tensor's type: numbers, symbols, or None for what is not said."""
+    """Extents of a tensor's type: numbers, symbols, or None for what is not said.
+
+    Exporters write "?", "-1" or "None" on every dim that they do not know; only an identifier
+    names one.
+    """
     if proto.WhichOneof("value") != "tensor_type" or not proto.tensor_type.HasField("shape"):
         return None
     out: list[int | str | None] = []
@@ -136,7 +140,8 @@ def value_shape(proto: onnx.TypeProto) -> tuple[int | str | None, ...] | None:
         if dim.HasField("dim_value") and dim.dim_value >= 0:
             out.append(int(dim.dim_value))
         else:
-            out.append(dim.dim_param or None)
+            named = dim.dim_param.isidentifier() and dim.dim_param != "None"
+            out.append(dim.dim_param if named else None)
     return tuple(out)
 
 
