@@ -271,3 +271,23 @@ def test_order_keeps_what_is_in_order():
         [value("y")],
     )
     assert [n.op_type for n in in_order(proto.graph, {"x"})] == ["Neg", "Exp", "Add"]
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "want"),
+    [
+        ("Multinomial", [np.float32([[0.5, 0.5]])], np.int32),
+        ("QuantizeLinear", [np.float32([1]), np.float32(1)], np.uint8),
+        ("DequantizeLinear", [np.int8([1]), np.float16(1)], np.float16),
+        ("MelWeightMatrix", [np.int64(2), np.int64(8), np.int64(8), np.float64(1), np.float64(3)],
+         np.float32),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)  # fmt: skip
+def test_dtypes_of_operators_that_compute_another_than_they_read(no_inference, op, inputs, want):
+    names = [f"x{i}" for i in range(len(inputs))]
+    kinds = [helper.np_dtype_to_tensor_dtype(a.dtype) for a in inputs]
+    values = [value(n, k, a.shape) for n, k, a in zip(names, kinds, inputs, strict=True)]
+    proto = model([node(op, names, ["y"])], values, [untyped("y")])
+    assert dtypes(proto) == [want]
+    assert chipdock.load(proto)(*inputs).dtype == want

@@ -153,10 +153,10 @@ def output_type(
     of_sequence = _sequence_type(node.op_type, attributes, first) if not node.domain else None
     if of_sequence is not None:
         return of_sequence, True
-    for key in ("to", "dtype", "output_dtype"):
+    for key in ("to", "dtype", "output_dtype", "output_datatype"):
         if key in attributes and attributes[key].type == AttributeProto.INT and attributes[key].i:
             return tensor_type(int(attributes[key].i)), not node.domain
-    of_schema = _default_type(schema) if first is None and schema is not None else None
+    of_schema = _default_type(schema) if schema is not None and not node.domain else None
     if of_schema is not None:
         return of_schema, True
     if node.op_type == "ConstantOfShape":
