@@ -154,16 +154,19 @@ std::vector<TensorRef> Plan::run(const std::vector<TensorRef>& given, const RunO
 }
 
 std::shared_ptr<Specialization> Plan::specialization(const std::vector<TensorRef>& inputs) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
+  // Under the lock: the one of these shapes, now the most recently used, or NULL.
+  const auto find = [&]() -> std::shared_ptr<Specialization> {
     const auto found = std::find_if(specializations_.begin(), specializations_.end(),
                                     [&](const auto& s) { return matches(s->key, inputs); });
-    if (found != specializations_.end()) {
-      if (found != specializations_.begin()) {
-        specializations_.splice(specializations_.begin(), specializations_, found);
-      }
-      return specializations_.front();
+    if (found == specializations_.end()) return nullptr;
+    if (found != specializations_.begin()) {
+      specializations_.splice(specializations_.begin(), specializations_, found);
     }
+    return specializations_.front();
+  };
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (auto known = find()) return known;
   }
   std::vector<Dims> dims;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -174,6 +177,7 @@ std::shared_ptr<Specialization> Plan::specialization(const std::vector<TensorRef
   std::shared_ptr<Specialization> spec = specialize(*this, dims);
   std::shared_ptr<Specialization> evicted;  // ends after the lock: its graphs may wait for a device
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (auto known = find()) return known;  // another thread was faster
   specializations_.push_front(spec);
   if (specializations_.size() > options_.cached_signatures) {
     evicted = std::move(specializations_.back());
