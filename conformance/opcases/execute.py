@@ -66,6 +66,7 @@ def _explain_refusal(target: Target, model: onnx.ModelProto, error: Exception) -
         raise NotSupported(f"the host runtime lacks the operator: {error}") from error
     versions = {entry.domain: entry.version for entry in model.opset_import}
     types = {v.name: v.type.tensor_type.elem_type for v in model.graph.input}
+    types |= {v.name: v.type.tensor_type.elem_type for v in model.graph.value_info}
     types |= {t.name: t.data_type for t in model.graph.initializer}
     shorts = {number: name for name, number in ONNX_TYPES.items()}
     for node in model.graph.node:
