@@ -127,7 +127,7 @@ def bits(array: NDArray[Any]) -> NDArray[Any]:
         flat: NDArray[Any] = dense.reshape(-1).view(half)
         return flat.reshape(*array.shape, 2)
     if dense.dtype.kind == "b":
-        return dense.astype(np.uint8)
+        return dense.view(np.uint8)  # A cast would make 1 of any byte but 0.
     as_int = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[dense.dtype.itemsize]
     viewed: NDArray[Any] = dense.view(as_int)
     # ml_dtypes keeps a sub-byte element in a byte whose upper bits mean nothing.

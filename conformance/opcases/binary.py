@@ -86,6 +86,8 @@ def cases() -> Cases:
                 yield _one(op, facts, dtype, name)
         for dtype in facts.floats:
             yield from _values(op, facts, dtype)
+            yield from _nans(op, facts, dtype)
+    yield from _integers()
     yield from _mod()
     yield from _shift()
     yield from _pow_mixed()
@@ -128,6 +130,29 @@ def _values(op: str, facts: _Binary, dtype: str) -> Cases:
     yield one("denormal", In(dtype, (37,), "denormal"), In(dtype, (37,), "denormal"))
     if dtype in {"f32", "f64"}:
         yield one("wide", In(dtype, (5, 31), "wide"), In(dtype, (5, 31), "wide"))
+
+
+def _nans(op: str, facts: _Binary, dtype: str) -> Cases:
+    """NaN on either side and on both, at one index: it wins a maximum and equals nothing."""
+    if op not in {"Max", "Min", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"}:
+        return
+    nan, inf = float("nan"), float("inf")
+    pair = [const(dtype, (8,), nan, 1.0, nan, nan, -inf, inf, 2.0, -0.5),
+            const(dtype, (8,), nan, nan, 2.0, inf, nan, -inf, 2.0, nan)]  # fmt: skip
+    yield variant(op, dtype, "nan", pair, facts.attributes, shape_class="special",
+                  tolerance=facts.tolerance, opset=facts.opset)  # fmt: skip
+
+
+def _integers() -> Cases:
+    """Sums wrap around, quotients are cut towards zero."""
+    for op in ("Add", "Sub"):
+        for dtype in _OPERATORS[op].others:
+            pair = [In(dtype, (6, 11), "full"), In(dtype, (6, 11), "full")]
+            yield variant(op, dtype, "wraps", pair, {}, shape_class="special", tolerance="E")
+    for dtype in ("i8", "i16", "i32", "i64"):
+        pair = [const(dtype, (10,), 7, -7, 7, -7, 1, -1, -1, -100, 100, 0),
+                const(dtype, (10,), 2, 2, -2, -2, 3, 3, -3, 7, -7, -5)]  # fmt: skip
+        yield variant("Div", dtype, "signs", pair, {}, shape_class="special", tolerance="E")
 
 
 def _mod() -> Cases:

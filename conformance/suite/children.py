@@ -37,19 +37,21 @@ def work(rounds=20):
 _TIMEOUT_S = 120
 
 
-def start(target: Target, code: str, *arguments: str) -> subprocess.Popen[str]:
+def start(target: Target, code: str, *arguments: str, before: str = "") -> subprocess.Popen[str]:
     """Start a process that runs PREAMBLE and `code`.
 
     Args:
         target: The fixture; the process gets its layers, but for the record of calls.
         code: Python text.
         arguments: sys.argv from the third on.
+        before: Python text that runs ahead of PREAMBLE, when the plugin is not loaded yet.
     """
     layers = os.environ.get("CHIPDOCK_LAYERS", "")
     kept = [item for item in layers.split(",") if item and not item.startswith("record")]
     index = target.name.rpartition(":")[2]
+    text = before + PREAMBLE + code
     return subprocess.Popen(
-        [sys.executable, "-c", PREAMBLE + code, str(target.plugin_path), index, *arguments],
+        [sys.executable, "-c", text, str(target.plugin_path), index, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

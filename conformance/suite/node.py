@@ -7,9 +7,10 @@ It is the first that the plugin has of a few simple operators on f32 vectors.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from chipdock.conformance.case import NotSupported
+from chipdock.conformance.case import NotSupported, fail
 
 if TYPE_CHECKING:
     from chipdock.conformance.suite.device import RawDevice
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["KernelBench"]
 
 _LENGTH = 16
+_ANSWERS = (0, 1, 2)
 _FLOAT32 = (2, 32, 1)
-# Operator, newest since version of its definition, number of inputs, result of inputs 1.5 and 1.5.
-_OPERATORS = (
-    ("Neg", 13, 1, -1.5), ("Relu", 14, 1, 1.5), ("Abs", 13, 1, 1.5), ("Add", 14, 2, 3.0),
-    ("Mul", 14, 2, 2.25), ("Identity", 25, 1, 1.5), ("Sub", 14, 2, 0.0),
+# Operator, newest since version of its definition, number of inputs, result if all are x.
+_OPERATORS: tuple[tuple[str, int, int, Callable[[float], float]], ...] = (
+    ("Neg", 13, 1, lambda x: -x), ("Relu", 14, 1, lambda x: max(x, 0.0)), ("Abs", 13, 1, abs),
+    ("Add", 14, 2, lambda x: x + x), ("Mul", 14, 2, lambda x: x * x),
+    ("Identity", 25, 1, lambda x: x), ("Sub", 14, 2, lambda _: 0.0),
 )  # fmt: skip
 
 
@@ -32,24 +35,35 @@ class KernelBench:
         kernel: `chipdock_kernel*` from list.
         op: Its operator.
         inputs: How many inputs.
-        result: What each element is if all inputs are 1.5.
+        input: What each element of an input is.
+        result: What each element of an output is.
     """
 
-    def __init__(self, device: RawDevice, length: int = _LENGTH) -> None:
+    def __init__(
+        self, device: RawDevice, length: int = _LENGTH, value: float = 1.5, only: str = ""
+    ) -> None:
         """Looks for the first simple operator that the plugin computes in f32.
+
+        Args:
+            device: Of which kernels are asked for.
+            length: Elements of a vector.
+            value: Each element of an input; a small multiple of 1/8 stays exact.
+            only: The operator to look for; by default any of them.
 
         Raises:
             NotSupported: It computes none of them.
         """
         self._device = device
-        self.length = length
+        self.length, self.input = length, value
         for op, since, inputs, result in _OPERATORS:
-            self.op, self.inputs, self.result, self._since = op, inputs, result, since
+            if only not in {"", op}:
+                continue
+            self.op, self.inputs, self.result, self._since = op, inputs, result(value), since
             for kernel in self._listed():
                 if self._takes(kernel):
                     self.kernel = kernel
                     return
-        raise NotSupported("op:Neg:f32, or any other simple operator on f32")
+        raise NotSupported(f"op:{only or 'Neg'}:f32" + ("" if only else ", or another simple one"))
 
     def _listed(self) -> list[Any]:
         device = self._device
@@ -73,6 +87,12 @@ class KernelBench:
                 return False
         answer = self._device.block("int32_t*")
         self._device.ok("kernel.supports", self._device.device, kernel, self.node(), answer)
+        if answer[0] not in _ANSWERS:
+            fail(
+                f"kernel.supports answered {answer[0]}, which is no CHIPDOCK_SUPPORTS_* [KRN-2]",
+                expected=str(_ANSWERS),
+                got=int(answer[0]),
+            )
         return bool(answer[0] == 1)
 
     def _dtype(self, struct_: Any) -> Any:
@@ -107,11 +127,11 @@ class KernelBench:
         return out[0]
 
     def tensor(self, memory: Any = None) -> Any:
-        """A tensor of a vector in device memory; None allocates it, inputs' elements are 1.5."""
+        """A tensor of a vector in device memory; None allocates it with `input`."""
         device = self._device
         if memory is None:
             memory = device.alloc(4 * self.length)
-            device.write(memory, struct.pack("<f", 1.5) * self.length)
+            device.write(memory, struct.pack("<f", self.input) * self.length)
         shape = device.block("int64_t[]", [self.length])
         return self._dtype(device.new("chipdock_tensor", rank=1, shape=shape, memory=memory))
 

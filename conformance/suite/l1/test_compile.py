@@ -35,7 +35,8 @@ def test_caps(target: Target, variant: Variant) -> None:
         if name == "doors":
             assert caps.flags & ~31 == 0
             assert not caps.flags & 1 or device.offers("compile.compile_source")
-            assert not caps.flags & 2 or device.offers("compile.compile")
+            for slot in ("claim", "compile", "io_info", "workspace_size", "execute", "destroy"):
+                assert not caps.flags & 2 or device.offers(f"compile.{slot}"), slot
             assert caps.flags & 3, "a compile table without a door"
         elif name == "dialects":
             for i in range(caps.dialect_count):

@@ -140,7 +140,7 @@ def test_queued_work(target: Target, variant: Variant) -> None:
     duties=("EVT-4", "STR-4"),
     entry_points=("stream.abort", "event.query"),
     needs=_ABORT + " and slot:stream.host_function",
-    variants=named("query sync waiter waiter_of_the_waiter waiter_enqueue"),
+    variants=named("query sync waiter waiter_of_the_waiter waiter_enqueue late_waiter"),
 )
 def test_events_carry_the_cause(target: Target, variant: Variant) -> None:
     """Events of a failed stream are reached with its cause, and fail those who wait for them."""
@@ -166,6 +166,12 @@ def test_events_carry_the_cause(target: Target, variant: Variant) -> None:
             device.refuse("event.sync", "ABORTED", event, 0)
         elif variant.name == "waiter":
             device.refuse("stream.sync", "ABORTED", second, -1)
+        elif variant.name == "late_waiter":
+            # The wait itself may say so already; the stream has to.
+            late = device.stream()
+            status = status_name(device.call("stream.wait_event", late, event))
+            assert status in {"OK", "ABORTED"}, status
+            device.refuse("stream.sync", "ABORTED", late, -1)
         elif variant.name == "waiter_of_the_waiter":
             device.refuse("stream.sync", "ABORTED", third, -1)
         else:

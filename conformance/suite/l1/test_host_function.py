@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from chipdock.conformance.case import Variant, case
 from chipdock.conformance.suite.device import RawDevice
-from chipdock.conformance.suite.gate import Gate, queue_call
+from chipdock.conformance.suite.gate import Gate, HostCall, queue_call
 from chipdock.conformance.suite.variants import named, sizes
 from chipdock.conformance.target import Target
 
@@ -28,6 +28,36 @@ def test_host_functions(target: Target, variant: Variant) -> None:
             queue_call(device, stream, lambda state, i=i: seen.append((i, state)))
         device.sync(stream)
         assert seen == [(i, 0) for i in range(variant.size)]
+
+
+@case(
+    "L1.stream.host_turn",
+    duties=("STR-7", "STR-1"),
+    needs=_HOST,
+    entry_points=("stream.host_function",),
+    mustpass=True,
+    variants=sizes(1, 3),
+)
+def test_turn_of_host_functions(target: Target, variant: Variant) -> None:
+    """Host functions behind a gate run after it, and after the copies between."""
+    with RawDevice(target) as device:
+        stream, memory = device.stream(), device.alloc(64)
+        device.write(memory, bytes(64))
+        done = [HostCall() for _ in range(variant.size)]
+        seen: list[bytes] = []
+        with Gate(device, stream) as gate:
+            for i, call in enumerate(done):
+                device.write(memory, bytes([i + 1]) * 64, stream=stream)
+                host = device.read_later(memory, 64, stream)
+                queue_call(
+                    device, stream, lambda _, h=host: seen.append(bytes(device.ffi.buffer(h, 64)))
+                )
+                queue_call(device, stream, call)
+            early = [call.done.is_set() for call in done]
+            assert not any(early) or not gate.held, "it ran while work ahead of it was held"
+        device.sync(stream)
+        assert seen == [bytes([i + 1]) * 64 for i in range(variant.size)]
+        assert all(call.done.is_set() for call in done)
 
 
 @case(

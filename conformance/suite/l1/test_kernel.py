@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from typing import Any
+
+import numpy as np
 
 from chipdock.conformance.case import NotSupported, Variant, case
 from chipdock.conformance.suite.canary import Fenced, check_bytes
@@ -256,6 +259,54 @@ def test_wrong_counts(target: Target, variant: Variant) -> None:
             desc.outputs = device.null
         device.refuse("kernel.launch", "INVALID_ARGUMENT", device.instance, desc)
         fenced.check(0, b"")
+
+
+@case(
+    "L1.kernel.pressure",
+    duties=("KRN-4", "MEM-9"),
+    needs=_KERNEL + " and memory:268435456",
+    entry_points=_LAUNCH,
+    tolerance="E",
+    budget_ms=500,
+    variants=[Variant(name=op.lower(), op=op) for op in ("Add", "Mul", "Neg")],
+)
+def test_much_memory_in_use(target: Target, variant: Variant) -> None:
+    """Results do not hang on how much memory is in use."""
+    with RawDevice(target) as device:
+        bench = KernelBench(device, 4097, only=variant.op)
+        instance, output = bench.create(), device.alloc(4 * 4097)
+        desc = bench.with_workspace(instance, bench.launch(output))
+        for used_mib in (0, 48, 96):
+            for _ in range(6 if used_mib else 0):
+                device.alloc(8 << 20)
+            device.write(output, bytes(4 * 4097))
+            device.ok("kernel.launch", instance, desc)
+            got = device.read(output, 4 * 4097)
+            check_bytes(got, bench.expected(), f"with {used_mib} MiB in use")
+        device.ok("kernel.destroy", instance)
+
+
+@case(
+    "L1.kernel.float_mode",
+    duties=("BASE-9",),
+    needs=_KERNEL + " and slot:stream.create",
+    entry_points=_LAUNCH,
+    variants=named("inline stream"),
+)
+def test_float_mode_stays(target: Target, variant: Variant) -> None:
+    """A launch leaves its caller's rounding and denormals as they were."""
+    library = ctypes.CDLL(None)
+    with Launches(target, 1000) as device:
+        stream = device.stream() if variant.name == "stream" else None
+        before = library.fegetround()
+        device.launch(device.bench.launch(stream=stream))
+        if stream is not None:
+            device.sync(stream)
+        after = library.fegetround()
+        library.fesetround(before)
+        tiny = np.float64(2.0**-1060) * np.float64(1.0)
+        assert after == before, "the rounding mode was changed"
+        assert tiny != 0, "denormals are taken as zero"
 
 
 @case(

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import functools
 import gc
-import threading
 from typing import Any
 
 import ml_dtypes
@@ -13,6 +13,7 @@ import numpy as np
 import chipdock
 from chipdock.conformance.case import Variant, case
 from chipdock.conformance.suite.layered import fresh_device
+from chipdock.conformance.suite.threads import run_together
 from chipdock.conformance.suite.variants import named, sizes
 from chipdock.conformance.target import Target
 
@@ -288,17 +289,12 @@ def test_health(target: Target, variant: Variant) -> None:
 )
 def test_threads(target: Target, variant: Variant) -> None:
     """Arrays made and read by several threads at once are each its own."""
-    wrong: list[str] = []
+    device = target.device
 
     def work(number: int) -> None:
         for i in range(20):
             values = np.full(997, number * 1000 + i, np.int64)
-            if not np.array_equal(chipdock.array(values, target.device).copy_to_numpy(), values):
-                wrong.append(f"thread {number}, array {i}")
+            got = chipdock.array(values, device).copy_to_numpy()
+            assert np.array_equal(got, values), f"thread {number}, array {i}"
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(variant.size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    run_together([functools.partial(work, i) for i in range(variant.size)])

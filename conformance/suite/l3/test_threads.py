@@ -198,29 +198,33 @@ def test_abort_beside_others(target: Target, variant: Variant) -> None:
     budget_ms=500,
     entry_points=("kernel.launch",),
     tolerance="E",
-    variants=[Variant(name="inline"), Variant(name="streams", needs="slot:stream.create")],
+    variants=[
+        Variant(name="inline", size=4099),
+        Variant(name="short", size=515),  # small enough for a buffer that launches share
+        Variant(name="streams", size=4099, needs="slot:stream.create"),
+    ],
 )
 def test_one_instance(target: Target, variant: Variant) -> None:
-    """Eight threads launch one instance at once, each on memory of its own."""
+    """Eight threads launch one instance at once, each on memory and numbers of its own."""
     with RawDevice(target) as device:
-        bench = KernelBench(device, 4099)
-        instance = bench.create()
+        size = variant.size
+        instance = KernelBench(device, size).create()
 
-        def launch() -> None:
+        def launch(number: int) -> None:
             lane = device.lane()
-            own = KernelBench(lane, 4099)
+            own = KernelBench(lane, size, number + 0.5)
             stream = lane.stream() if variant.name == "streams" else None
-            output = lane.alloc(4 * 4099)
+            output = lane.alloc(4 * size)
             desc = own.with_workspace(instance, own.launch(output, stream))
             for _ in range(10):
-                lane.write(output, bytes(4 * 4099))
+                lane.write(output, bytes(4 * size))
                 lane.ok("kernel.launch", instance, desc)
                 if stream is not None:
                     lane.sync(stream)
-                check_bytes(lane.read(output, 4 * 4099), own.expected(), "the output")
+                check_bytes(lane.read(output, 4 * size), own.expected(), "the output")
             lane.close()
 
-        run_together([launch] * _THREADS)
+        run_together([functools.partial(launch, i) for i in range(_THREADS)])
         device.ok("kernel.destroy", instance)
 
 
