@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
 from chipdock.conformance.ids import check_id
+from chipdock.conformance.smoke import smoke_ids
 
 __all__ = ["Case", "CheckError", "NotSupported", "Variant", "case", "fail"]
 
@@ -201,9 +202,10 @@ def _row(subject: str, variant: Variant, facts: dict[str, Any], needs: str) -> t
     named = {**facts, "shape_class": "", "was": ()}
     own = {key: variant.values[key] for key in named if key in variant.values}
     both = " and ".join(part for part in (needs, variant.needs) if part)
-    made = Case(
-        id=check_id(f"{subject}.{variant.dtype}.{variant.name}"), needs=both, **(named | own)
-    )
+    case_id = check_id(f"{subject}.{variant.dtype}.{variant.name}")
+    if case_id in smoke_ids():
+        own["tier"] = "smoke"
+    made = Case(id=case_id, needs=both, **(named | own))
     if made.tolerance not in _TOLERANCES or made.tier not in _TIERS:
         raise ValueError(
             f"{made.id}: tolerance '{made.tolerance}' and tier '{made.tier}' must be of "

@@ -15,7 +15,6 @@ from chipdock.conformance.target import Target
     duties=("MEM-5",),
     entry_points=("memory.alloc", "memory.copy", "memory.free"),
     tolerance="E",
-    tier="smoke",
     mustpass=True,
     variants=[Variant("u8", name=f"n{size}", size=size) for size in (1, 4097)],
 )

@@ -163,6 +163,14 @@ before = facts()
 _STATE = """
 work(3)
 second = chipdock.Device.open(plugin, int(sys.argv[2]))
+# Once more by this very thread: the host may leave the opening to another one.
+from chipdock._cabi import load_raw
+raw = load_raw(sys.argv[1]); raw.start()
+out = raw.ffi.new("chipdock_device**")
+raw.call("open", raw.table("device").open, raw.plugin,
+         raw.new("chipdock_device_open_desc", index=int(sys.argv[2])), out)
+raw.call("close", raw.table("device").close, out[0])
+raw.shutdown()
 after = facts()
 print(*(name for name in before if before[name] != after[name]))
 """
