@@ -74,14 +74,14 @@ class Net:
 
     def constant(self, value: Any) -> str:
         """Keep a constant of the type under test, rounded to it."""
-        name = f"w{len(self.weights)}"
+        name = self.fresh()
         exact = np.asarray(value, np.float64)
         self.weights[name] = round_to(exact, numpy_dtype(self._dtype)).astype(np.float64)
         return name
 
     def ints(self, *values: int) -> str:
         """Keep a vector of int64."""
-        name = f"w{len(self.weights)}"
+        name = self.fresh()
         self.weights[name] = np.array(values, np.int64)
         return name
 
@@ -100,6 +100,20 @@ class Net:
         """Return a name that no value has."""
         self._count += 1
         return f"t{self._count}"
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the extents of all values so far; the inputs' must be fixed.
+
+        Raises:
+            InferenceError: A node does not fit its inputs.
+        """
+        model = self._model("f64", {})
+        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        found = {name: array.shape for name, array in self.weights.items()}
+        for value in (*inferred.graph.input, *inferred.graph.value_info):
+            dims = value.type.tensor_type.shape.dim
+            found[value.name] = tuple(d.dim_value for d in dims)
+        return found
 
     def finish(self, outputs: Mapping[str, str]) -> Network:
         """Close the graph.

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pure parts of level 5: networks, their fp64 twins, top-1 agreement, gradients, goldens."""
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
+from onnx.reference import ReferenceEvaluator
 
+from chipdock.conformance.case import CheckError
 from chipdock.conformance.models.net import outputs_of
 from chipdock.conformance.models.nets import NETS, decoder
 from chipdock.conformance.models.run_net import agreement
+from chipdock.conformance.models.run_training import check_losses, reference_run
+from chipdock.conformance.models.training import MODELS, RATES, batch_of, make_step, rate_at
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -47,3 +53,53 @@ def test_agreement_counts_rows_and_forgives_ties() -> None:
     assert agreement(got, exact, 1e-6) == 0.75
     assert agreement(got, exact, 0.0) == 0.5
     assert agreement(got[:, :1], exact[:, :1], 0.0) == 1.0
+
+
+def _feeds(step: Any, optimizer: str, count: int) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(9)
+    return [
+        dict(batch_of(rng, step.rows, "f64"))
+        | {"rate": np.array(rate_at(optimizer, i + 1, fused=False))}
+        for i in range(count)
+    ]
+
+
+def _first(outputs: Any) -> float:
+    return float(outputs[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+def test_gradients_are_those_of_finite_differences(model: str) -> None:
+    """Plain SGD at rate 1: what a weight lost is the derivative of the loss."""
+    step = make_step(model, "sgd", "f64")
+    (given,) = _feeds(step, "sgd", 1)
+    given["rate"] = np.array(1.0)
+    evaluator = ReferenceEvaluator(step.network.double)
+    base: Any = evaluator.run(None, {**given, **step.state})
+    rng = np.random.default_rng(0)
+    for (name, value), new in zip(step.state.items(), base[1:], strict=True):
+        direction = rng.standard_normal(value.shape)
+        ahead, behind = (
+            _first(evaluator.run(None, {**given, **step.state, name: value + h * direction}))
+            for h in (1e-6, -1e-6)
+        )
+        slope = float(np.sum((value - new) * direction))
+        assert slope == pytest.approx((ahead - behind) / 2e-6, rel=2e-5, abs=1e-8), name
+
+
+@pytest.mark.parametrize("optimizer", RATES)
+def test_training_learns(optimizer: str) -> None:
+    step = make_step("mlp", optimizer, "f64")
+    losses, *_ = reference_run(step, _feeds(step, optimizer, 20))
+    assert losses[-1] < 0.25 * losses[0]
+
+
+def test_losses_outside_of_the_band_are_named() -> None:
+    exact = np.array([2.0, 1.0, 0.5])
+    check_losses(exact * (1 + 5e-5), exact, "f32")
+    with pytest.raises(CheckError, match="step 2") as found:
+        check_losses(np.array([2.0, 1.01, 0.5]), exact, "f32")
+    assert found.value.evidence["index"] == [1]
+    with pytest.raises(CheckError, match="step 3"):
+        check_losses(np.array([2.0, 1.0, np.nan]), exact, "bf16")
