@@ -148,12 +148,12 @@ def make_step(model: str, optimizer: str, dtype: str, *, fused: bool = False) ->
 
 def _fused(net: Net, optimizer: str, inputs: Sequence[str]) -> None:
     outputs = [f"{name}_new" for name in (inputs[2], *inputs[4:])]
-    attributes: dict[str, Any] = {
+    known: Mapping[str, dict[str, Any]] = {
         "momentum": {"alpha": _ALPHA, "beta": 1.0, "mode": "standard", "norm_coefficient": 0.0},
         "adam": {"alpha": _ALPHA, "beta": _BETA, "epsilon": _EPSILON},
         "adagrad": {"epsilon": _EPSILON},
-    }[optimizer]
-    net.many(optimizer.capitalize(), *inputs, outputs=outputs, domain=_DOMAIN, **attributes)
+    }
+    net.many(optimizer.capitalize(), *inputs, outputs=outputs, domain=_DOMAIN, **known[optimizer])
 
 
 def _apply(net: Net, rate: str, name: str, change: str) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pure parts of level 5: networks, their fp64 twins, top-1 agreement, gradients, goldens."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,24 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from chipdock.conformance import goldens
 from chipdock.conformance.case import CheckError
+from chipdock.conformance.models.golden import (
+    FOLDER,
+    SAMPLES,
+    check_output,
+    digest_of,
+    read_golden,
+    read_index,
+    summarize,
+)
 from chipdock.conformance.models.net import outputs_of
 from chipdock.conformance.models.nets import NETS, decoder
 from chipdock.conformance.models.run_net import agreement
 from chipdock.conformance.models.run_training import check_losses, reference_run
+from chipdock.conformance.models.run_zoo import zoo_variants
 from chipdock.conformance.models.training import MODELS, RATES, batch_of, make_step, rate_at
+from chipdock.models import catalogue, tasks
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -103,3 +116,96 @@ def test_losses_outside_of_the_band_are_named() -> None:
     assert found.value.evidence["index"] == [1]
     with pytest.raises(CheckError, match="step 3"):
         check_losses(np.array([2.0, 1.0, np.nan]), exact, "bf16")
+
+
+def _big(seed: int = 0) -> Any:
+    return np.random.default_rng(seed).standard_normal((3, 50, 70)).astype(np.float32)
+
+
+def test_a_golden_takes_what_rounding_changes() -> None:
+    output = _big()
+    golden = summarize(output)
+    assert golden["samples"].shape == (SAMPLES,)
+    evidence = check_output(output * np.float32(1 + 2e-5), golden, "y")
+    assert evidence["metric"] == "rel_l2"
+    assert 1e-5 < evidence["value"] < 3e-5
+
+
+@pytest.mark.parametrize(
+    ("metric", "change"),
+    [
+        ("rel_l2", lambda y: y * np.float32(1.001)),
+        ("shape", lambda y: y.reshape(3, 3500)),
+        ("kind", lambda y: y.astype(np.float64)),
+        ("rel_l2", lambda y: np.where(np.arange(y.size).reshape(y.shape) % 7 == 0, np.nan, y)),
+        ("cosine", np.zeros_like),
+    ],
+)
+def test_a_golden_refuses_what_is_wrong(metric: str, change: Any) -> None:
+    output = _big()
+    with pytest.raises(CheckError) as found:
+        check_output(change(output).astype(change(output).dtype), summarize(output), "y")
+    assert found.value.evidence["metric"] == metric
+
+
+@pytest.mark.parametrize("value", [0.0, 30.0, np.nan])
+def test_an_error_between_the_samples_is_seen(value: float) -> None:
+    """Every element that is not sampled is replaced by its neighbour's, or by a number."""
+    output = _big()
+    golden = summarize(output)
+    wrong = output.reshape(-1).copy()
+    taken = np.isin(wrong, golden["samples"])
+    wrong[~taken] = value if value else np.roll(wrong, 1)[~taken]
+    with pytest.raises(CheckError) as found:
+        check_output(wrong.reshape(output.shape), golden, "y")
+    assert found.value.evidence["metric"] in {"norm", "signed_sum"}
+
+
+def test_integers_of_a_golden_are_exact() -> None:
+    labels = np.arange(9, dtype=np.int64)
+    check_output(labels, summarize(labels), "y")
+    with pytest.raises(CheckError):
+        check_output(labels[::-1].copy(), summarize(labels), "y")
+
+
+@pytest.mark.slow
+def test_goldens_are_whole_and_say_where_they_come_from() -> None:
+    index = read_index()
+    assert index["tool"].startswith("onnxruntime ")
+    assert "ORT_DISABLE_ALL" in index["tool"]
+    assert index["date"]
+    assert set(index["models"]) == {item.name for item in catalogue.entries()}
+    for variant in zoo_variants():
+        rows = read_golden(variant.model, variant.case, variant.outputs)
+        assert all(np.isfinite(row["samples"]).all() and row["norm"] > 0 for row in rows)
+
+
+def test_a_golden_file_that_was_changed_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "index.json").write_text((FOLDER / "index.json").read_text())
+    (tmp_path / "magika.npz").write_bytes((FOLDER / "magika.npz").read_bytes() + b"x")
+    with pytest.raises(ValueError, match="another sha256"):
+        read_golden("magika", "source", 1, tmp_path)
+
+
+def _two_outputs(model: Path, feeds: Any) -> list[Any]:
+    assert model.name == "m.onnx"
+    return [feeds["x"] * 2, feeds["x"].sum(keepdims=True)]
+
+
+def test_writing_goldens_is_never_a_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"model")
+    feeds = {"x": _big(1)[0]}
+    case = tasks.Case("one", feeds, lambda _: "", "")
+    monkeypatch.setattr(goldens, "fetch", lambda _: tmp_path / "m.onnx")
+    monkeypatch.setattr(tasks, "cases", lambda *_: [case])
+    monkeypatch.setattr(catalogue, "entries", lambda: catalogue.assets()[:1])
+    monkeypatch.setattr(catalogue, "entry", lambda _: catalogue.assets()[0])
+    monkeypatch.setattr(goldens, "independent_run", _two_outputs)
+    folder = tmp_path / "made"
+    assert goldens.main(["--write", "--folder", str(folder)]) == 1
+    assert goldens.main(["--folder", str(folder)]) == 0
+    assert read_index(folder)["models"]["china"]["cases"]["one"]["inputs"] == digest_of(feeds)
+    monkeypatch.setattr(goldens, "independent_run", lambda *_: [feeds["x"], feeds["x"]])
+    assert goldens.main(["--folder", str(folder)]) == 1
