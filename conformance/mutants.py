@@ -102,10 +102,8 @@ def judges(mutant: Mutant, manifest: Manifest, most: int = MOST_JUDGES) -> list[
 
 
 def bystanders(manifest: Manifest) -> list[str]:
-    """Return cases by which to see what else a fault breaks: the smoke tier and a spread of all."""
-    smoke = {i for i, row in manifest.rows.items() if row.case.tier == "smoke"}
-    chosen = smoke | set(_spread(list(manifest.rows), _BYSTANDERS))
-    return [i for i in manifest.rows if i in chosen]
+    """Return cases by which to see what else a fault breaks: a spread of all."""
+    return _spread(list(manifest.rows), _BYSTANDERS)
 
 
 def _spread(ids: list[str], most: int) -> list[str]:

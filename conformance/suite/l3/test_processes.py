@@ -158,6 +158,8 @@ def facts():
             "affinity": os.sched_getaffinity(0), "rounding": libc.fegetround(),
             "denormals": numpy.float64(2.0 ** -1060) * numpy.float64(1.0),
             "directory": os.getcwd()}
+# The process that starts this one has used the plugin and may be tied to a processor already.
+os.sched_setaffinity(0, range(os.cpu_count()))
 before = facts()
 """
 _STATE = """
