@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chipdock.conformance.manifest import Row
 
-__all__ = ["FILE", "choose", "smoke_ids", "traits"]
+__all__ = ["FILE", "choose", "main", "smoke_ids", "traits"]
 
 FILE = Path(__file__).with_name("smoke.txt")
 _DEAR_MS = 1000.0
