@@ -8,7 +8,6 @@
 #include <memory>
 #include <utility>
 
-
 namespace chipdock::plugin::cpu {
 namespace {
 
