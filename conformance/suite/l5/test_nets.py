@@ -10,16 +10,15 @@ _ENTRY_POINTS = ("kernel.list", "kernel.supports", "kernel.create", "kernel.laun
 _DTYPES = ("f32", "f16", "bf16")
 
 
-@case("L5.net.whole", entry_points=_ENTRY_POINTS, tolerance="M", budget_ms=1500, tier="pr",
-      variants=[Variant(dtype, name, mustpass=dtype == "f32", tier="smoke"
-                        if (dtype, name) in {("f32", "mlp"), ("f32", "encoder")} else "pr")
+@case("L5.net.whole", entry_points=_ENTRY_POINTS, tolerance="M", budget_ms=1500,
+      variants=[Variant(dtype, name, mustpass=dtype == "f32")
                 for name in NETS for dtype in _DTYPES])  # fmt: skip
 def test_net(target: Target, variant: Variant) -> None:
     """A network gives what fp64 gives, with every set of shapes on one load."""
     run_net(target, variant)
 
 
-@case("L5.net.decoder", entry_points=_ENTRY_POINTS, tolerance="M", budget_ms=1500, tier="pr",
+@case("L5.net.decoder", entry_points=_ENTRY_POINTS, tolerance="M", budget_ms=1500,
       variants=[Variant(dtype, name, aliased=name == "aliased", mustpass=dtype == "f32")
                 for name in ("aliased", "two_sets") for dtype in _DTYPES])  # fmt: skip
 def test_decoder(target: Target, variant: Variant) -> None:
