@@ -15,7 +15,7 @@ from chipdock.conformance.models.nets import NETS, decoder
 from chipdock.conformance.numerics.cache import cached, key_of
 from chipdock.conformance.numerics.dtypes import numpy_dtype, wide
 from chipdock.conformance.numerics.judge import Expected, Judge
-from chipdock.conformance.opcases.execute import guarded_run, judge_all, load_on
+from chipdock.conformance.opcases.execute import explained, guarded_run, judge_all, load_on
 
 if TYPE_CHECKING:
     from chipdock.conformance.target import Target
@@ -84,7 +84,8 @@ def run_net(target: Target, variant: Variant) -> None:
     for shapes in sets:
         feeds = _feeds(target, shapes, variant.dtype)
         expected = expected_of(network, feeds)
-        results = guarded_run(loaded, feeds, expected, dynamic=False)
+        with explained(target, network.model):
+            results = guarded_run(loaded, feeds, expected, dynamic=False)
         target.digest(*results)
         judge_all(target, Judge("M"), results, expected, None)
         check_top(results[0], expected[0].value, half=half)
@@ -119,7 +120,8 @@ def run_decoder(target: Target, variant: Variant) -> None:
         source, goal = sets[place % len(sets)], sets[(place + 1) % len(sets)]
         for name in names:
             binding.input(name, source[name]).output(f"{name}_out", goal[name])
-        results = [array.numpy() for array in binding.run().values()]
+        with explained(target, network.model):
+            results = [array.numpy() for array in binding.run().values()]
         expected = expected_of(network, feeds | exact)
         exact = {name: row.value for name, row in zip(names, expected[1:], strict=True)}
         target.digest(*results)

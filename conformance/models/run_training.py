@@ -13,7 +13,7 @@ from chipdock.conformance.models.training import STEPS, Step, batch_of, make_ste
 from chipdock.conformance.numerics.cache import cached, key_of
 from chipdock.conformance.numerics.dtypes import numpy_dtype
 from chipdock.conformance.numerics.judge import Expected, Judge
-from chipdock.conformance.opcases.execute import judge_all, load_on
+from chipdock.conformance.opcases.execute import explained, judge_all, load_on
 
 if TYPE_CHECKING:
     from chipdock.conformance.target import Target
@@ -99,7 +99,8 @@ def run_training(target: Target, variant: Variant) -> None:
     losses = []
     for i, given in enumerate(batches(fused)):
         count = {"count": np.array(i + 1, np.int64)} if fused else {}
-        results = loaded.run({**given, **count, **state})
+        with explained(target, step.network.model):
+            results = loaded.run({**given, **count, **state})
         losses.append(float(results["loss"].numpy()))
         state = {name: results[f"{name}_new"] for name in state}
     # Fused steps are judged by the plain ones, which do not hang on how onnx computes them.

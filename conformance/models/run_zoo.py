@@ -17,7 +17,7 @@ from chipdock.conformance.models.golden import (
     read_index,
     summarize,
 )
-from chipdock.conformance.opcases.execute import load_on
+from chipdock.conformance.opcases.execute import explained, load_on
 from chipdock.conformance.target import HostLacks
 
 if TYPE_CHECKING:
@@ -73,8 +73,10 @@ def run_zoo(target: Target, variant: Variant) -> None:
             source = "computed here: inputs drawn by this host differ from the shipped golden's"
     except (ModelUnavailable, ImportError) as error:
         raise HostLacks(str(error)) from error
-    loaded = load_on(target, onnx.load(path))
-    outputs = {name: array.numpy() for name, array in loaded.run(dict(case.feeds)).items()}
+    model = onnx.load(path)
+    loaded = load_on(target, model)
+    with explained(target, model):
+        outputs = {name: array.numpy() for name, array in loaded.run(dict(case.feeds)).items()}
     target.digest(*outputs.values())
     target.record(golden=source)
     worst: dict[str, Any] = {}
@@ -115,7 +117,8 @@ def run_light(target: Target, variant: Variant) -> None:
         # What the output beside the network was computed from: a ramp from 0 to 1.
         count = int(np.prod(shape))
         feeds[info.name] = (np.arange(count).reshape(shape) / count).astype(np.float32)
-    (got,) = (array.numpy() for array in loaded.run(feeds).values())
+    with explained(target, model):
+        (got,) = (array.numpy() for array in loaded.run(feeds).values())
     target.digest(got)
     if got.shape != golden.shape or not np.isfinite(got).all():
         fail(f"the output is {got.dtype}{got.shape}, {np.isfinite(got).sum()} finite elements",

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     import chipdock
     from chipdock.conformance.target import Target
 
-__all__ = ["check_repeat", "guarded_run", "judge_all", "load_on", "run_operator"]
+__all__ = ["check_repeat", "explained", "guarded_run", "judge_all", "load_on", "run_operator"]
 
 _Array = NDArray[Any]
 
@@ -47,15 +49,37 @@ def load_on(target: Target, model: onnx.ModelProto) -> chipdock.Model:
     """
     import chipdock  # noqa: PLC0415
 
-    try:
+    with explained(target, model):
         loaded = chipdock.load(model, target.device, fallback="error")
-    except chipdock.errors.UnsupportedError as error:
-        _explain_refusal(target, model, error)
-        raise
     # CHIPDOCK_FALLBACK stands above the argument; what runs on the host judges no device.
     if "fallback" in loaded.explain().counts:
         raise NotSupported("ran on the host: take CHIPDOCK_FALLBACK out of the environment")
     return loaded
+
+
+@contextlib.contextmanager
+def explained(target: Target, model: onnx.ModelProto) -> Iterator[None]:
+    """Tell a lack that the plugin declares from a refusal of what it lists.
+
+    Raises:
+        NotSupported: UNSUPPORTED was answered, and no kernel is listed for a node that it names.
+    """
+    import chipdock  # noqa: PLC0415
+
+    try:
+        yield
+    except chipdock.errors.UnsupportedError as error:
+        _explain_refusal(target, model, error)
+        raise
+
+
+def _named(model: onnx.ModelProto, text: str) -> list[onnx.NodeProto]:
+    """Return the nodes whose operators an error names, all nodes if it names none.
+
+    Nodes that are folded or are views need no kernel, so that lacking one explains nothing.
+    """
+    found = [n for n in model.graph.node if re.search(rf"\b{n.op_type} (node\b|\()", text)]
+    return found or list(model.graph.node)
 
 
 def _explain_refusal(target: Target, model: onnx.ModelProto, error: Exception) -> None:
@@ -69,7 +93,7 @@ def _explain_refusal(target: Target, model: onnx.ModelProto, error: Exception) -
     types |= {v.name: v.type.tensor_type.elem_type for v in model.graph.value_info}
     types |= {t.name: t.data_type for t in model.graph.initializer}
     shorts = {number: name for name, number in ONNX_TYPES.items()}
-    for node in model.graph.node:
+    for node in _named(model, str(error)):
         try:
             since = defs.get_schema(node.op_type, versions[node.domain], node.domain).since_version
         except (defs.SchemaError, KeyError):
@@ -150,14 +174,9 @@ def run_operator(target: Target, variant: Variant) -> None:
         for i, (wanted, array) in enumerate(zip(call.inputs, arrays, strict=True))
         if wanted is not None and array is not None and not wanted.constant
     }
-    import chipdock  # noqa: PLC0415
-
     dynamic = bool(variant.values.get("dynamic"))
-    try:
+    with explained(target, model):
         results = guarded_run(loaded, feeds, expected, dynamic=dynamic)
-    except chipdock.errors.UnsupportedError as error:
-        _explain_refusal(target, model, error)
-        raise
     target.digest(*results)
     plain = {name: value.numpy() for name, value in feeds.items()}
     errors = _host_errors(target, model, plain, expected) if variant.tolerance == "R" else None

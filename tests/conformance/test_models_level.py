@@ -9,8 +9,10 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+import chipdock
 from chipdock.conformance import goldens
-from chipdock.conformance.case import CheckError
+from chipdock.conformance.capabilities import Kernel
+from chipdock.conformance.case import CheckError, NotSupported
 from chipdock.conformance.models.golden import (
     FOLDER,
     SAMPLES,
@@ -26,6 +28,7 @@ from chipdock.conformance.models.run_net import agreement
 from chipdock.conformance.models.run_training import check_losses, reference_run
 from chipdock.conformance.models.run_zoo import zoo_variants
 from chipdock.conformance.models.training import MODELS, RATES, batch_of, make_step, rate_at
+from chipdock.conformance.opcases.execute import explained
 from chipdock.models import catalogue, tasks
 
 
@@ -209,3 +212,31 @@ def test_writing_goldens_is_never_a_success(
     assert read_index(folder)["models"]["china"]["cases"]["one"]["inputs"] == digest_of(feeds)
     monkeypatch.setattr(goldens, "independent_run", lambda *_: [feeds["x"], feeds["x"]])
     assert goldens.main(["--folder", str(folder)]) == 1
+
+
+class _Lists:
+    """A target whose plugin lists kernels for all operators but one, in all types."""
+
+    def __init__(self, lacks: str) -> None:
+        self._lacks = lacks
+
+    def kernels(self, op: str, domain: str) -> list[Kernel]:
+        kernel = Kernel(op, domain, op, 1, 0, 0, {0: ("f32", "f16", "i64")})
+        return [] if op == self._lacks else [kernel]
+
+
+def _refused(lacks: str, text: str) -> None:
+    target: Any = _Lists(lacks)
+    with explained(target, NETS["encoder"][0]("f16").model):
+        raise chipdock.errors.UnsupportedError(text)
+
+
+def test_a_refusal_is_a_lack_only_of_what_it_names() -> None:
+    text = "UNSUPPORTED: 1 of 60 nodes cannot run on a:0: MatMul (a:0 has no kernel for MatMul)"
+    with pytest.raises(NotSupported, match="MatMul-13"):
+        _refused("MatMul", text)
+    # Reshape needs no kernel, so lacking one is no reason why MatMul is refused.
+    with pytest.raises(chipdock.errors.UnsupportedError):
+        _refused("Reshape", text)
+    with pytest.raises(NotSupported, match="Gelu-20"):
+        _refused("Gelu", "UNSUPPORTED: Erf (a:0 has no kernel for Erf)")
