@@ -144,7 +144,7 @@ class _Run:
         self._ids = list(ids)
         self._options = options
         self._journal = Journal(options.out)
-        self._scratch = Path(tempfile.mkdtemp(prefix="workers-", dir=options.out))
+        self._scratch = Path(tempfile.mkdtemp(prefix="workers-", dir=options.out.absolute()))
         config = WorkerConfig(
             device=options.device,
             plugin=options.plugin,

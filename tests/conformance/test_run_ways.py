@@ -33,6 +33,12 @@ def interrupted(suite, pipe, tmp_path_factory):
     return suite.end(process, out), worker
 
 
+def test_results_may_go_to_a_relative_folder(suite):
+    process = suite.start("--out", "here/results", *CPU, "-k", "L1.more.plain.*")
+    ran = suite.end(process, suite.folder / "here" / "results")
+    assert (ran.code, set(ran.outcomes().values())) == (0, {"PASS"})
+
+
 def test_ctrl_c_ends_the_workers_and_completes_the_journal(interrupted):
     ran, worker = interrupted
     assert ran.code == ran.record.end["exit_code"] == 130
