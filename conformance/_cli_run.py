@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections import Counter
@@ -14,8 +15,10 @@ from click.core import ParameterSource
 
 from chipdock.cli._command import Failure
 from chipdock.cli.exit_codes import ExitCode
+from chipdock.conformance._cli_cluster import cluster_options, on_cluster
 from chipdock.conformance._reports import finish, last_of, report_options, waivers_of
 from chipdock.conformance._selection import chosen, described, selection_options
+from chipdock.conformance.evidence.side import AGAINST
 from chipdock.conformance.journal import RunRecord, read
 from chipdock.conformance.outcomes import FAILED, Outcome
 from chipdock.conformance.plan import group_of
@@ -66,6 +69,15 @@ def _absolute(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     return str(Path(value).absolute()) if value else ""
 
 
+def _against(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    """Leave it to the workers, which inherit the environment; paths as they can use them."""
+    name, sign, path = value.rpartition("@")
+    if value:
+        full = str(Path(path).absolute()) if Path(path).exists() else path
+        os.environ[AGAINST] = f"{name}{sign}{full}"
+    return value
+
+
 _folder = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -100,6 +112,14 @@ _folder = click.Path(exists=True, file_okay=False, path_type=Path)
     "--mask", type=_Mask(), default="none", help="Take optional slots away: required, or seed:N."
 )
 @click.option("--reset-cmd", default="", metavar="CMD", help="Brings an ill device back.")
+@click.option(
+    "--against",
+    default="",
+    metavar="PLUGIN|DIR",
+    callback=_against,
+    help="What level P compares with: a library, NAME:N, NAME:N@LIBRARY, or the folder of a run.",
+)
+@cluster_options
 @report_options
 @click.option("--resume", type=_folder, metavar="DIR", help="Go on with a run that was cut short.")
 @click.option("--rerun-failed", type=_folder, metavar="DIR", help="Run what did not pass there.")
@@ -123,7 +143,10 @@ def run(**given: Any) -> None:
         click.echo("\n".join(ids))
         return
     try:
-        if options.device.endswith(":all"):
+        if given["cluster"]:
+            shared = _shared(options, given["order"])
+            record = on_cluster(manifest, ids, options, shared, given)
+        elif options.device.endswith(":all"):
             record = _on_all(ids, options, given)
         else:
             record, _ = execute(manifest, ids, options)
@@ -145,12 +168,18 @@ def _on_all(ids: list[str], options: Options, given: dict[str, Any]) -> RunRecor
     options.out.mkdir(parents=True, exist_ok=True)
     plan = options.out / "plan.txt"
     plan.write_text("".join(f"{case_id}\n" for case_id in ids), encoding="utf-8")
+    shared = ["--plan", str(plan), *_shared(options, given["order"])]
+    record, _ = run_fleet(name, count, shared, options.out)
+    return record
+
+
+def _shared(options: Options, order: str) -> list[str]:
+    """The options that all shards of a run have in common."""
     words: dict[str, Any] = {
-        "--plan": plan,
         "--plugin": options.plugin,
         "--jobs": options.jobs,
         "--seed": options.seed,
-        "--order": given["order"],
+        "--order": order,
         "--mask": options.mask,
         "--timeout-scale": options.timeout_scale,
         "--repeat": options.repeat,
@@ -160,8 +189,7 @@ def _on_all(ids: list[str], options: Options, given: dict[str, Any]) -> RunRecor
     arguments = [str(word) for pair in words.items() for word in pair]
     if options.until_fail:
         arguments.append("--until-fail")
-    record, _ = run_fleet(name, count, arguments, options.out)
-    return record
+    return arguments
 
 
 def _planned(given: dict[str, Any]) -> tuple[Manifest, list[str], Options]:
@@ -176,7 +204,7 @@ def _planned(given: dict[str, Any]) -> tuple[Manifest, list[str], Options]:
             raise Failure(text, ExitCode.NOT_RUN)
         given = _earlier(given, earlier.run) | {"cases": (*given["cases"], *failed)}
     manifest, ids = chosen(given)
-    if not given["device"] and not given["only_list"]:
+    if not given["device"] and not given["only_list"] and not given["cluster"]:
         raise click.UsageError("missing option '--device', such as --device cpu:0")
     out = given["out"] or Path("conformance-results") / time.strftime("%Y%m%d-%H%M%S")
     if (out / "results.jsonl").exists():

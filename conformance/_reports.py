@@ -14,11 +14,11 @@ import click
 
 from chipdock.cli._command import Failure
 from chipdock.cli.exit_codes import ExitCode, worst
-from chipdock.conformance.waiver_file import Waiver, WaiverError, read
 
 if TYPE_CHECKING:
     from chipdock.conformance.journal import RunRecord
     from chipdock.conformance.manifest import Manifest
+    from chipdock.conformance.waiver_file import Waiver
 
 __all__ = ["finish", "last_of", "report_options", "waivers_of"]
 
@@ -59,14 +59,20 @@ def waivers_of(path: Path | None) -> list[Waiver]:
     Raises:
         Failure: The file cannot be used; the exit code is that of waivers.
     """
+    if path is None:
+        return []
+    from chipdock.conformance.waiver_file import WaiverError, read  # noqa: PLC0415  slow to import
+
     try:
-        return [] if path is None else read(path)
+        return read(path)
     except WaiverError as error:
         raise Failure(str(error), ExitCode.WAIVERS) from error
 
 
 def last_of(waivers: Sequence[Waiver], ids: Sequence[str]) -> tuple[str, ...]:
     """Return the cases that are known to crash, which run last."""
+    if not waivers:
+        return ()
     from chipdock.conformance.waivers import planned  # noqa: PLC0415
 
     return tuple(case_id for case_id, kind in planned(waivers, ids).items() if kind == "crash")

@@ -13,19 +13,24 @@ from chipdock.conformance.manifest import Manifest, read_manifest
 from chipdock.conformance.outcomes import Outcome, exit_code
 from chipdock.conformance.plan import Selection, select
 
-__all__ = ["MergeError", "merge_runs"]
+__all__ = ["MergeError", "identity", "merge_runs"]
+
+_OF_SHARD = ("env", "device", "device_info", "plugin", "suite_root")
 
 
 class MergeError(ValueError):
     """These journals are no parts of one run."""
 
 
-def merge_runs(folders: Sequence[Path], out: Path) -> tuple[RunRecord, ExitCode]:
+def merge_runs(
+    folders: Sequence[Path], out: Path, *, mixed: bool = False
+) -> tuple[RunRecord, ExitCode]:
     """Write the journal of the whole.
 
     Args:
         folders: Of the shards, in any order.
         out: Folder of the whole; made if need be, and without a journal as yet.
+        mixed: Allow different suites, plugins and devices; each shard's are in the run line.
 
     Returns:
         The journal, and the exit code that one run of all cases would have had.
@@ -37,7 +42,9 @@ def merge_runs(folders: Sequence[Path], out: Path) -> tuple[RunRecord, ExitCode]
     parts = [(folder, _read(folder)) for folder in folders]
     first, whole = parts[0]
     for folder, part in parts[1:]:
-        _check_same(first, whole.run, folder, part.run)
+        _check_same(
+            first, whole.run, folder, part.run, ("mask", "seed", "selection") if mixed else ()
+        )
     _check_apart(parts)
     if (out / FILE).exists():
         raise MergeError(f"{out} holds a run already; choose another folder for the whole")
@@ -47,7 +54,7 @@ def merge_runs(folders: Sequence[Path], out: Path) -> tuple[RunRecord, ExitCode]
     options = whole.run["options"]
     selection = options["selection"] | {"shard": [1, 1]}
     shards = [
-        {"folder": str(folder), "env": part.run["env"], "device_info": part.run["device_info"]}
+        {"folder": str(folder)} | {key: part.run[key] for key in _OF_SHARD}
         for folder, part in parts
     ]
     started = min(part.run["started"] for _, part in parts)
@@ -90,15 +97,25 @@ def _read(folder: Path) -> RunRecord:
     return record
 
 
-def _identity(run: Mapping[str, Any]) -> dict[str, Any]:
+def identity(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is tested by what: suite, plugin, product, architecture and driver.
+
+    Args:
+        run: Has suite_root, plugin and device_info, as the run line of a journal does.
+    """
     info = run["device_info"]
-    asked = {key: value for key, value in run["options"]["selection"].items() if key != "shard"}
     return {
         "suite": run["suite_root"],
         "plugin": run["plugin"]["sha256"],
         "product": info["product"],
         "architecture": info["architecture"],
         "driver": info["driver"],
+    }
+
+
+def _identity(run: Mapping[str, Any]) -> dict[str, Any]:
+    asked = {key: value for key, value in run["options"]["selection"].items() if key != "shard"}
+    return identity(run) | {
         "mask": run["mask"],
         "seed": run["seed"],
         "selection": asked,
@@ -106,9 +123,11 @@ def _identity(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_same(
-    one: Path, first: Mapping[str, Any], other: Path, second: Mapping[str, Any]
+    one: Path, first: Mapping[str, Any], other: Path, second: Mapping[str, Any], only: Sequence[str]
 ) -> None:
     for what, value in _identity(first).items():
+        if only and what not in only:
+            continue
         found = _identity(second)[what]
         if found != value:
             raise MergeError(

@@ -22,7 +22,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Side", "SideError", "main"]
+__all__ = ["AGAINST", "Side", "SideError", "main"]
+
+AGAINST = "CHIPDOCK_CONFORMANCE_AGAINST"
+"""What `--against` of a run was given, for its workers."""
+
+_BYTES = ("copy_bytes", "plugin_allocation_count")
+"""Of `Device.memory_stats`: what the record of calls does not tell."""
 
 _READY = "ready"
 
@@ -39,17 +45,26 @@ class Side:
     """
 
     def __init__(
-        self, workload: str, device: str, *, plugin: str = "", name: str = "", record: bool = False
+        self,
+        workload: str,
+        device: str,
+        *,
+        plugin: str = "",
+        name: str = "",
+        record: bool = False,
+        layers: str = "",
     ) -> None:
         """Start the process and let it do its work once.
 
         Args:
-            workload: "module:function"; the function takes a `chipdock.Device` and returns a
-                function without arguments that does the work and waits for its end.
+            workload: "module:function" or "module:function:text"; the function takes a
+                `chipdock.Device`, and the text if there is one, and returns a function without
+                arguments that does the work and waits for its end.
             device: "acme:0".
             plugin: Library or plugin.toml; "" finds the plugin by its name.
             name: For messages.
             record: Count ABI calls, for `counters`; times are then of no use.
+            layers: For CHIPDOCK_LAYERS of the process, "latency=kernel.launch:1ms".
 
         Raises:
             SideError: The plugin or the workload cannot be used.
@@ -58,9 +73,12 @@ class Side:
         self._folder = tempfile.TemporaryDirectory(prefix="side-") if record else None
         config = {"workload": workload, "device": device, "plugin": plugin, "record": ""}
         env = {key: value for key, value in os.environ.items() if key != "CHIPDOCK_LAYERS"}
+        stack = [layers] if layers else []
         if self._folder is not None:
             config["record"] = str(Path(self._folder.name) / "record")
-            env["CHIPDOCK_LAYERS"] = f"record={config['record']}"
+            stack.append(f"record={config['record']}")
+        if stack:
+            env["CHIPDOCK_LAYERS"] = ",".join(stack)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "chipdock.conformance.evidence.side", json.dumps(config)],
             stdin=subprocess.PIPE,
@@ -102,7 +120,9 @@ class Side:
         return float(self._ask()["seconds"])
 
     def counters(self) -> dict[str, int]:
-        """Let it work once; returns calls by entry point. Needs `record`.
+        """Let it work once; returns calls by entry point, allocations and bytes copied.
+
+        Needs `record`.
 
         Raises:
             SideError: It died, or the work raised.
@@ -156,18 +176,23 @@ def _serve(config: dict[str, Any], say: Callable[..., None]) -> None:
     calls = _counted(config["record"])
     from chipdock.conformance.target import Session  # noqa: PLC0415  after the record file is made
 
-    module, _, function = str(config["workload"]).partition(":")
+    module, function, *given = str(config["workload"]).split(":", 2)
     make = getattr(importlib.import_module(module), function)
     device = Session(config["device"], plugin=config["plugin"]).device
-    work = make(device)
+    work = make(device, *given)
     work()
+
+    def kept() -> Counter[str]:
+        stats = device.memory_stats() if config["record"] else {}
+        return Counter({name: int(stats[name]) for name in _BYTES if name in stats})
+
     say(state=_READY)
     for _ in sys.stdin:
-        before = calls()
+        before = calls() + kept()
         begin = time.perf_counter()
         work()
         spent = time.perf_counter() - begin
-        after = calls()
+        after = calls() + kept()
         after.subtract(before)
         say(seconds=spent, counters={slot: count for slot, count in after.items() if count})
 

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shards through a Dask cluster whose workers own devices, and what happens when one is lost.
+
+Dask carries the calls and notices the loss of a worker. Which shard goes where is decided here:
+one at a time to each worker that has the resource, so that each attempt and its end is known and
+three losses are three, whatever the scheduler of the lab allows. What a worker does is board.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from chipdock.cli.exit_codes import ExitCode
+from chipdock.conformance.board import Done, Shard, describe_board, run_shard, stop_shards
+from chipdock.conformance.fleet import FleetError
+from chipdock.conformance.journal import FILE, CaseRecord, Journal, RunRecord
+from chipdock.conformance.manifest import Manifest
+from chipdock.conformance.merge import MergeError, identity, merge_runs
+from chipdock.conformance.outcomes import Outcome
+from chipdock.conformance.plan import shard_of
+
+__all__ = ["MOST_LOSSES", "RESOURCE", "Job", "run_cluster"]
+
+RESOURCE = "chipdock"
+"""What a worker offers to be given shards: `dask worker ADDRESS --resources chipdock=1`."""
+
+MOST_LOSSES = 3
+_TICK_S = 0.2
+_FETCH_S = 60
+
+
+@dataclass
+class Job:
+    """What is to be run, and how.
+
+    Attributes:
+        manifest: Of the suite here.
+        ids: Of the whole.
+        device: Of workers whose environment names none; "" leaves such workers out.
+        plugin: Library or plugin.toml on the workers; "" finds it by name.
+        arguments: Options of `run` but for device, plan, shard and out.
+        options: For the run line of a shard that no worker ended; as `Options` has them.
+        out: Folder of the whole; those of the shards are in it.
+        shards: How many; 0 is two for each worker.
+        mixed: Let suites, plugins and devices differ.
+        patience: Seconds to wait for a worker when there is none.
+        say: Is told what happens.
+    """
+
+    manifest: Manifest
+    ids: Sequence[str]
+    device: str
+    plugin: str
+    arguments: Sequence[str]
+    options: Mapping[str, Any]
+    out: Path
+    shards: int = 0
+    mixed: bool = False
+    patience: float = 60.0
+    say: Callable[[str], None] = lambda _text: None
+
+
+def run_cluster(address: str, job: Job) -> tuple[RunRecord, ExitCode]:
+    """Run all shards on the workers of a cluster and merge their journals.
+
+    Args:
+        address: "tcp://host:8786", or a scheduler file.
+        job: What is to be run.
+
+    Returns:
+        The journal of the whole and its exit code.
+
+    Raises:
+        FleetError: There is no such cluster, none of its workers can be used, or they differ.
+    """
+    import distributed  # noqa: PLC0415  optional
+
+    make: Any = distributed.Client
+    place = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+    try:
+        client = make(**place, timeout=10)
+    except (OSError, ValueError) as error:
+        text = f"UNAVAILABLE: no scheduler answers at {address!r}: {error}; is it running there"
+        raise FleetError(text, ExitCode.NOT_STARTED) from error
+    with client:
+        return _Cluster(client, job).execute()
+
+
+@dataclass
+class _Work:
+    number: int
+    losses: int = 0
+    events: list[tuple[str, str]] = field(default_factory=list)
+    done: Done | None = None
+
+
+class _Cluster:
+    def __init__(self, client: Any, job: Job) -> None:
+        self._client = client
+        self._job = job
+        self._boards: dict[str, dict[str, Any]] = {}
+        """Usable workers by address."""
+        self._unusable: dict[str, str] = {}
+        self._asked: dict[str, Any] = {}
+        self._running: dict[str, tuple[Any, _Work]] = {}
+        self._work: list[_Work] = []
+        self._todo: deque[_Work] = deque()
+        self._first: dict[str, Any] = {}
+        self._alone = time.monotonic()
+
+    def execute(self) -> tuple[RunRecord, ExitCode]:
+        interrupted = False
+        self._gather()
+        count = min(self._job.shards or 2 * len(self._boards), len(self._job.ids))
+        self._work = [_Work(number) for number in range(1, count + 1)]
+        self._todo.extend(self._work)
+        try:
+            self._drive()
+        except KeyboardInterrupt:
+            interrupted = True
+            self._stop()
+        folders = [self._keep(work, interrupted) for work in self._work]
+        try:
+            record, code = merge_runs(folders, self._job.out, mixed=self._job.mixed)
+        except MergeError as error:
+            raise FleetError(f"INVALID_ARGUMENT: {error}", ExitCode.USAGE) from error
+        return record, ExitCode.INTERRUPTED if interrupted else code
+
+    # Workers.
+
+    def _addresses(self) -> set[str]:
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        return {name for name, row in workers.items() if row["resources"].get(RESOURCE, 0) >= 1}
+
+    def _gather(self) -> None:
+        """Wait until the workers that are there have said what they are."""
+        while True:
+            self._look()
+            if self._boards and not self._asked:
+                return
+            if not self._asked and (self._unusable or self._patience_ended()):
+                why = "; ".join(f"{name}: {text}" for name, text in self._unusable.items())
+                raise FleetError(
+                    f"UNAVAILABLE: no worker of the cluster can be used: {why or 'there is none'}; "
+                    f"start them by dask worker ADDRESS --nthreads 1 --resources {RESOURCE}=1",
+                    ExitCode.NOT_STARTED,
+                )
+            self._wait([*self._asked.values()])
+
+    def _patience_ended(self) -> bool:
+        return time.monotonic() - self._alone > self._job.patience
+
+    def _look(self) -> None:
+        """Ask new workers what they are, hear answers, and forget workers that are gone."""
+        there = self._addresses()
+        for address in there - {*self._boards, *self._unusable, *self._asked}:
+            self._asked[address] = self._send(
+                address, describe_board, self._job.device, self._job.plugin
+            )
+        for address in [name for name in self._boards if name not in there]:
+            del self._boards[address]
+        for address, future in [*self._asked.items()]:
+            if address not in there:
+                future.cancel()
+                del self._asked[address]
+            elif future.done():
+                del self._asked[address]
+                self._judge(address, future)
+        if self._boards:
+            self._alone = time.monotonic()
+
+    def _judge(self, address: str, future: Any) -> None:
+        said: dict[str, Any] = {"error": str(future.status)}
+        if future.status == "finished":
+            said = future.result()
+            future.release()
+        if "error" in said:
+            self._unusable[address] = said["error"]
+            self._job.say(f"{address} cannot be used: {said['error']}")
+            return
+        self._first = self._first or said
+        differ = [
+            f"the {what} is {identity(said)[what]!r} on {address} and {value!r} on the first"
+            for what, value in identity(self._first).items()
+            if identity(said)[what] != value
+        ]
+        if differ and not self._job.mixed:
+            if not self._work:
+                text = f"INVALID_ARGUMENT: the workers differ: {differ[0]}; --mixed allows it"
+                raise FleetError(text, ExitCode.USAGE)
+            self._unusable[address] = differ[0]
+            self._job.say(f"{address} came later and is left out: {differ[0]}")
+            return
+        self._boards[address] = said
+        self._job.say(f"{address} has {said['device']}, {said['device_info']['product']}")
+
+    def _send(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self._client.submit(
+            function, *arguments, pure=False, workers=[address], allow_other_workers=False,
+            resources={RESOURCE: 1}, retries=0,
+        )  # fmt: skip
+
+    def _wait(self, futures: Sequence[Any]) -> None:
+        """Until one is done or a moment has passed: a loss is no end of a future."""
+        import distributed  # noqa: PLC0415  optional
+
+        wait: Any = distributed.wait
+        if not futures:
+            time.sleep(_TICK_S)
+            return
+        try:
+            wait(futures, timeout=_TICK_S, return_when="FIRST_COMPLETED")
+        except TimeoutError:
+            return
+
+    # Shards.
+
+    def _drive(self) -> None:
+        plan = "".join(f"{case_id}\n" for case_id in self._job.ids)
+        while self._todo or self._running:
+            self._look()
+            for address, (future, work) in [*self._running.items()]:
+                if future.status == "finished":
+                    del self._running[address]
+                    self._fetch(address, work, future)
+                elif address not in self._boards or future.done():
+                    del self._running[address]
+                    future.cancel()
+                    self._lost(address, work, f"the worker {address} was lost")
+            for address in [name for name in self._boards if name not in self._running]:
+                if self._todo:
+                    work = self._todo.popleft()
+                    shard = Shard(
+                        work.number, len(self._work), self._job.device, plan,
+                        tuple(self._job.arguments),
+                    )  # fmt: skip
+                    self._running[address] = (self._send(address, run_shard, shard), work)
+            if not self._boards and not self._asked and self._patience_ended():
+                for work in self._todo:
+                    work.events.append(("worker_lost", "no worker is left"))
+                return
+            self._wait([future for future, _ in self._running.values()])
+
+    def _fetch(self, address: str, work: _Work, future: Any) -> None:
+        try:
+            done: Done = future.result(timeout=_FETCH_S)
+        except TimeoutError:  # the worker was lost with it, and the task cannot run elsewhere
+            self._lost(address, work, f"the worker {address} was lost with its journal")
+        else:
+            self._hear(address, work, done)
+        finally:
+            future.release()  # Dask would run it again if the worker were lost by now
+
+    def _hear(self, address: str, work: _Work, done: Done) -> None:
+        device = self._boards[address]["device"] if address in self._boards else "its device"
+        name = f"shard {work.number}/{len(self._work)}"
+        if not done.journal:
+            self._retire(address, done.said)
+            self._lost(address, work, f"{address} did not start {device}: {done.said}")
+            return
+        work.done = done
+        work.events.append(("shard", f"{name} on {address}, {device}, attempt {work.losses + 1}"))
+        self._job.say(f"{name} came back from {address}, exit code {done.code}")
+        if done.code == ExitCode.INFRASTRUCTURE:
+            self._retire(address, f"{device} was given up in {name}")
+
+    def _retire(self, address: str, why: str) -> None:
+        self._boards.pop(address, None)
+        self._unusable[address] = why
+
+    def _lost(self, address: str, work: _Work, why: str) -> None:
+        work.losses += 1
+        text = f"shard {work.number}/{len(self._work)}, attempt {work.losses}: {why}"
+        work.events.append(("worker_lost", text))
+        self._job.say(text)
+        if work.losses < MOST_LOSSES:
+            self._todo.append(work)
+
+    def _stop(self) -> None:
+        """End the runs on the workers; their journals are whole and come back."""
+        there = [address for address in self._running if address in self._addresses()]
+        if there:
+            self._client.run(stop_shards, workers=there)
+        end = time.monotonic() + 30
+        for address, (future, work) in self._running.items():
+            while address in there and not future.done() and time.monotonic() < end:
+                self._wait([future])
+            if future.status == "finished":
+                self._fetch(address, work, future)
+
+    # Journals.
+
+    def _keep(self, work: _Work, interrupted: bool) -> Path:
+        folder = self._job.out / f"shard-{work.number}"
+        folder.mkdir(parents=True)
+        if work.done is not None:
+            (folder / FILE).write_bytes(work.done.journal)
+        journal = Journal(folder)
+        for what, detail in work.events:
+            journal.event(what, detail)
+        if work.done is None:
+            self._blank(journal, work, interrupted)
+        journal.close()
+        return folder
+
+    def _blank(self, journal: Journal, work: _Work, interrupted: bool) -> None:
+        """The journal of a shard that came to no end anywhere."""
+        ids = shard_of(self._job.ids, self._job.manifest, work.number, len(self._work))
+        plan = {"cases": [*self._job.ids], "shard": [work.number, len(self._work)]}
+        asked = {"level": "", "tier": "submit", "globs": [], "order": "manifest"}
+        options = dict(self._job.options)
+        kept = {
+            key: value for key, value in options["selection"].items() if key in ("order", "seed")
+        }
+        options["selection"] = asked | kept | plan
+        journal.write(
+            {"type": "run", "schema": 1, "suite_version": version("chipdock"), **self._first}
+            | {"seed": options["seed"], "mask": options["mask"], "options": options}
+            | {"selected": ids, "started": datetime.now(UTC).isoformat(timespec="seconds")}
+        )
+        why = work.events[-1][1] if work.events else "it was not begun"
+        reason = f"its shard ran to no end, with {work.losses} losses: {why}"
+        for case_id in ids:
+            facts = self._job.manifest.rows[case_id].case
+            record = CaseRecord(
+                case_id, Outcome.NOT_RUN, revision=facts.revision, duties=facts.duties,
+                reason="the run was interrupted" if interrupted else reason,
+            )  # fmt: skip
+            journal.write(record.to_json())
+        code = ExitCode.INTERRUPTED if interrupted else ExitCode.INFRASTRUCTURE
+        end = {"exit_code": int(code), "seconds": 0.0, "coverage": {}}
+        journal.write({"type": "end", "counts": journal.record.counts, **end})

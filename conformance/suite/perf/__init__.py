@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Level P: how fast, always against something."""
