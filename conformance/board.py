@@ -21,7 +21,7 @@ from typing import Any
 from chipdock.conformance import leash
 from chipdock.conformance.journal import plain
 
-__all__ = ["DEVICE", "Done", "Shard", "describe_board", "run_shard", "stop_shards"]
+__all__ = ["DEVICE", "Done", "Shard", "describe_board", "main", "run_shard", "stop_shards"]
 
 DEVICE = "CHIPDOCK_DEVICE"
 """Variable of a worker's environment that names its device, "acme:1"."""
