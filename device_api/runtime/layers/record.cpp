@@ -112,8 +112,8 @@ class Record : public Layer {
   chipdock_status before(const Call& call, uint64_t& note) override {
     note = file_->header.next.fetch_add(1, std::memory_order_relaxed) + 1;
     RecordedCall& entry = file_->ring[(note - 1) % kRecordRing];
-    entry.sequence.store(0, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
+    // What follows must not be seen before it: sequentially consistent, as TSan knows no fences.
+    entry.sequence.exchange(0, std::memory_order_seq_cst);
     entry.slot_and_status.store(packed(call.slot, INT_MIN), std::memory_order_relaxed);
     entry.start_ns.store(now_ns(), std::memory_order_relaxed);
     entry.thread.store(thread_number(), std::memory_order_relaxed);
