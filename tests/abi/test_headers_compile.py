@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every header compiles alone, as pedantic C99 and as C++17, unstable tables shown or hidden."""
 
+import re
 import subprocess
 
 import layout
 import pytest
+
+import chipdock
 
 FLAGS = ["-pedantic", "-Wall", "-Wextra", "-Werror", f"-I{layout.INCLUDE}", "-fsyntax-only"]
 HEADERS = sorted(path.name for path in (layout.INCLUDE / "chipdock").glob("*.h"))
@@ -33,6 +36,26 @@ def test_header_is_cxx17(cxx, name, unstable):
 @pytest.mark.parametrize("name", KITS)
 def test_kit_is_cxx17(cxx, name):
     compile_text(cxx, "c++", "c++17", f'#include "chipdock/{name}"\n')
+
+
+@pytest.mark.slow
+def test_every_header_is_installed_and_compiles_there(cc, cxx):
+    """What device_api/README.md names is what an author finds below `chipdock include-dir`."""
+    text = (layout.ROOT / "device_api" / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_]+\.h(?:pp)?)`", text))
+    folder = chipdock.include_dir() / "chipdock"
+    installed = {path.name for path in folder.iterdir()}
+    assert installed == {*HEADERS, *KITS}
+    assert named <= installed
+    assert {name for name in installed if not name.startswith("host_")} <= named
+    for names, command in (
+        (HEADERS, [cc, "-std=c99", "-xc"]),
+        (KITS, [cxx, "-std=c++17", "-xc++"]),
+    ):
+        source = "".join(f"#include <chipdock/{name}>\n" for name in names)
+        command += ["-fsyntax-only", "-Wall", "-Werror", f"-I{folder.parent}", "-"]
+        done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
 
 
 def test_umbrella_includes_every_table():
