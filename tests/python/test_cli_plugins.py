@@ -115,6 +115,23 @@ def test_a_device_of_a_broken_plugin_is_exit_code_4(model, tmp_path):
     assert result.stderr.startswith("error: UNAVAILABLE: half:0 cannot be used: ")
 
 
+@pytest.mark.parametrize("command", ["run", "explain"])
+@pytest.mark.parametrize("device", ["cpu:0", "acme:0"])
+def test_a_plugin_that_was_asked_for_must_load(model, tmp_path, command, device):
+    """Also where the device is of another one: nobody names a plugin to do without it."""
+    (tmp_path / "empty").mkdir()
+    for given, cause in [
+        (model, "invalid ELF header"),
+        (fake("undefined_symbol"), "undefined symbol"),
+        (str(tmp_path / "empty"), "holds no plugin"),
+    ]:
+        result = call(command, model, "--device", device, "--plugin", given)
+        assert result.exit_code == 4, result.stderr
+        assert result.stderr.startswith(f"error: UNAVAILABLE: --plugin {given} ")
+        assert cause in result.stderr
+        assert result.stdout == ""
+
+
 def test_a_manifest_that_is_wrong_is_listed(tmp_path):
     (tmp_path / "plugin.toml").write_text("[plugin]\nid = 3\n")
     data = document("plugins", "plugins", "--scan", "--plugin", str(tmp_path))

@@ -54,6 +54,9 @@ def test_printed_names_are_accepted_names(fakes):
         ("cpu:", "must look"),
         ("cpu:-1", "must look"),
         ("cpu:x", "must look"),
+        ("cpu:٣", "must look"),
+        ("cpu:" + "9" * 20, "must look"),
+        ("cpu:" + "9" * 5000, "must look"),
         ("cpu:0:0", "no plugin provides"),
         ("tpu:0", "devices here are"),
         ("CPU:0", "cpu:0"),
@@ -83,6 +86,16 @@ def test_an_unavailable_plugin_gives_its_cause(fakes):
     with pytest.raises(chipdock.errors.UnavailableError, match="driver answered -19"):
         chipdock.device("fake:0")
     assert next(d.name for d in chipdock.devices()) == "cpu:0"
+
+
+def test_a_name_that_nobody_has_shows_what_did_not_load(fakes):
+    with pytest.raises(chipdock.errors.InvalidArgumentError, match="CHIPDOCK_PLUGIN_PATH"):
+        chipdock.device("acme:0")
+    fakes("undefined_symbol")
+    with pytest.raises(chipdock.errors.InvalidArgumentError) as caught:
+        chipdock.device("acme:0")
+    assert "libundefined_symbol.so does not load: " in str(caught.value)
+    assert "undefined symbol: " in str(caught.value)
 
 
 def test_two_plugins_of_one_name(fakes):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import platformdirs
 
-__all__ = ["Manifest", "find_plugins", "read_manifest"]
+__all__ = ["Manifest", "find_plugins", "plugins_at", "read_manifest"]
 
 ENTRY_POINT_GROUP = "chipdock.plugins"
 MANIFEST = "plugin.toml"
@@ -106,8 +106,8 @@ def _from_packages() -> list[Manifest]:
     return found
 
 
-def _from_path(item: Path, source: str) -> list[Manifest]:
-    """A plugin.toml, a folder of one, a folder of such folders, or a bare library."""
+def plugins_at(item: Path, source: str) -> list[Manifest]:
+    """What a path names: a plugin.toml, a folder of one, a folder of such folders, or a library."""
     try:
         if item.is_dir():
             if (item / MANIFEST).is_file():
@@ -131,13 +131,13 @@ def find_plugins() -> list[Manifest]:
     found = _from_packages()
     for item in os.environ.get("CHIPDOCK_PLUGIN_PATH", "").split(os.pathsep):
         if item:
-            found += _from_path(Path(item), "CHIPDOCK_PLUGIN_PATH")
+            found += plugins_at(Path(item), "CHIPDOCK_PLUGIN_PATH")
     for base in (
         platformdirs.site_config_path("chipdock"),
         platformdirs.user_config_path("chipdock"),
     ):
         if (base / "plugins.d").is_dir():
-            found += _from_path(base / "plugins.d", str(base / "plugins.d"))
+            found += plugins_at(base / "plugins.d", str(base / "plugins.d"))
     unique: dict[str, Manifest] = {}
     for manifest in found:
         unique.setdefault(os.path.realpath(manifest.path), manifest)

@@ -5,6 +5,7 @@ import atexit
 import contextlib
 import difflib
 import os
+import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -64,6 +65,8 @@ _lock = threading.RLock()
 _reports: dict[str, PluginReport] = {}
 _devices: dict[tuple[str, int, str], "_core.Device"] = {}
 _first_failure: dict[str, str] = {}
+# int() would take the digits of any script, and gives up beyond 4300 of them.
+_INDEX = re.compile(r"[0-9]{1,9}")
 _TIMEOUT = _core.STATUS_NAMES.index("TIMEOUT")
 _hanging: dict[tuple[str, int, str], tuple[str, int]] = {}
 # Devices that did not open at the last try, by library and number: (state, cause).
@@ -160,7 +163,7 @@ def _split(name: object) -> tuple[str, int]:
     base, colon, number = name.rpartition(":")
     if not colon:
         base, number = name, "0"
-    if not base or not number.isdecimal():
+    if not base or not _INDEX.fullmatch(number):
         text = (
             f"INVALID_ARGUMENT: device name {name!r} must look like 'cpu:0': a plugin and a number"
         )
@@ -195,8 +198,12 @@ def device(name: "str | _core.Device" = "cpu:0", **options: str) -> "_core.Devic
             base, [r.name for r in reports if r.name], n=1
         )
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        text = f"INVALID_ARGUMENT: no plugin provides {name!r}, devices here are {known}{hint}"
-        raise InvalidArgumentError(text)
+        broken = "".join(
+            f"; {r.manifest.path} does not load: {r.cause}" for r in reports if r.plugin is None
+        )
+        how = "" if hint or broken else "; name a plugin's library in CHIPDOCK_PLUGIN_PATH"
+        text = f"INVALID_ARGUMENT: no plugin provides {name!r}, devices here are {known}"
+        raise InvalidArgumentError(f"{text}{hint}{broken}{how}")
     if match.plugin is None or match.state != "ready":
         raise UnavailableError(f"UNAVAILABLE: {name} cannot be used: {match.cause}")
     if index >= len(match.devices):

@@ -9,9 +9,10 @@ import click
 
 from chipdock.cli.exit_codes import ExitCode
 
-__all__ = ["Command", "Failure", "did_you_mean"]
+__all__ = ["Command", "Failure", "did_you_mean", "given_plugins"]
 
 PLUGIN_PATH_VARIABLE = "CHIPDOCK_PLUGIN_PATH"
+_GIVEN = "chipdock.cli.given_plugins"
 
 
 class Failure(Exception):  # noqa: N818  it is an outcome with an exit code
@@ -39,7 +40,15 @@ def _add_plugins(
                 os.environ[PLUGIN_PATH_VARIABLE] = before
 
         ctx.find_root().call_on_close(restore)
+        ctx.meta[_GIVEN] = tuple(paths)
     return value
+
+
+def given_plugins() -> tuple[str, ...]:
+    """Return the paths that --plugin gave the command that runs."""
+    ctx = click.get_current_context(silent=True)
+    found: tuple[str, ...] = ctx.meta.get(_GIVEN, ()) if ctx is not None else ()
+    return found
 
 
 def _common_options() -> list[click.Parameter]:

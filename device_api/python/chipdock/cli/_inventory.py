@@ -2,12 +2,14 @@
 # ruff: noqa: PLC0415  the package with its libraries is imported when a command asks
 """Plugins and devices as plain values, and the option and argument types that name them."""
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from chipdock.cli._command import Failure
+from chipdock.cli._command import Failure, given_plugins
 from chipdock.cli._progress import working
 from chipdock.cli.exit_codes import ExitCode
 
@@ -98,15 +100,43 @@ def open_device(name: str) -> "chipdock.Device":
     """Open a device by name.
 
     Raises:
-        Failure: A plugin that does not start, whatever code it gave (exit code 4).
+        Failure: A plugin that does not start, whatever code it gave, or one of --plugin that does
+            not load (exit code 4).
         InvalidArgumentError: No device can have that name; similar names are suggested.
     """
     import chipdock
 
     try:
         with working(f"opening {name}"):
-            return chipdock.device(name)
+            device = chipdock.device(name)
     except chipdock.errors.InvalidArgumentError:
+        _check_given()
         raise
     except chipdock.ChipdockError as error:
         raise Failure(str(error), ExitCode.NOT_STARTED) from error
+    _check_given()
+    return device
+
+
+def _check_given() -> None:
+    """Refuse to go on without a plugin that was asked for by its path, whatever device is used.
+
+    Raises:
+        Failure: What --plugin names is no plugin or does not load; with its cause.
+    """
+    import chipdock
+    from chipdock._discovery import plugins_at
+
+    if not given_plugins():
+        return
+    reports = {os.path.realpath(r.manifest.path): r for r in chipdock.plugins()}
+    for given in given_plugins():
+        manifests = plugins_at(Path(given), "--plugin")
+        if not manifests:
+            text = f"{given} holds no plugin; give a library, a plugin.toml or a folder of one"
+            raise Failure(f"UNAVAILABLE: --plugin {text}", ExitCode.NOT_STARTED)
+        for manifest in manifests:
+            report = reports.get(os.path.realpath(manifest.path))
+            if report is not None and report.plugin is None and report.state != "unavailable":
+                text = f"--plugin {given} does not load: {report.cause}"
+                raise Failure(f"UNAVAILABLE: {text}", ExitCode.NOT_STARTED)
