@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """libchipdock.so exports the functions of host*.h alone; the page on embedding builds and runs."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import c_headers
@@ -61,8 +63,23 @@ def test_program_of_the_page_runs(cc, tmp_path):
     command += [f"-L{LIBRARY.parent}", "-lchipdock", f"-Wl,-rpath,{LIBRARY.parent}", "-o", program]
     subprocess.run(command, check=True)
     printed = run(program, PLUGIN)
-    assert printed.split() == ["0", "2", "1", "4", "3", "0"]
+    assert printed == "0 2 1 4 3 0\n"
     assert f"prints `{printed.strip()}`" in TEXT
+
+
+@pytest.mark.slow
+def test_commands_of_the_page_work(cc, tmp_path):
+    (tmp_path / "program.c").write_text(block("c"), encoding="utf-8")
+    tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["sh", "-euc", f'cc() {{ "{cc}" "$@"; }}\n{block("sh")}'],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": tools},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("0 2 1 4 3 0\n", 0), done.stderr
 
 
 @pytest.mark.slow

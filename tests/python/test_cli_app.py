@@ -194,3 +194,15 @@ def test_help_imports_nothing_slow():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_help_keeps_its_lines(name):
+    """What click may not wrap is marked by a control character, never by two letters."""
+    result = call(name, "--help")
+    assert result.exit_code == 0
+    assert "\\b" not in result.stdout
+    assert "\b" not in result.stdout
+    if name == "completion":
+        assert '\n  bash  eval "$(chipdock completion bash)" ' in result.stdout
+        assert '\n  zsh   eval "$(chipdock completion zsh)" ' in result.stdout

@@ -40,13 +40,13 @@ def cmake_dir(as_json: bool) -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    r"""Print the completion script of SHELL.
+    """Print the completion script of SHELL.
 
     \b
     bash  eval "$(chipdock completion bash)"             in ~/.bashrc
     zsh   eval "$(chipdock completion zsh)"              in ~/.zshrc
     fish  chipdock completion fish > ~/.config/fish/completions/chipdock.fish
-    """
+    """  # noqa: D301  click wants the control character itself
     kind = get_completion_class(shell)
     assert kind is not None  # click.Choice has the three that click knows
     click.echo(kind(ctx.find_root().command, {}, "chipdock", "_CHIPDOCK_COMPLETE").source())
