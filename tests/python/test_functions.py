@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that ONNX defines by a body: expanded where there is no kernel, and only there."""
 
+import itertools
+
 import numpy as np
 import onnx
 import pytest
-from api_support import FLOAT, agrees, model, value
+from api_support import BOOL, FLOAT, INT64, agrees, model, value
 from onnx import helper
 
 import chipdock
@@ -125,3 +127,63 @@ def test_scan_along_any_axis_and_direction(axis, backwards):
     sums = np.cumsum(turned, axis)
     np.testing.assert_array_equal(got["y"].numpy(), rows.sum(axis))
     np.testing.assert_array_equal(got["r"].numpy(), np.flip(sums, axis) if backwards else sums)
+
+
+def calling(name, callee, times):
+    """A local function of `times` calls in a row of another one, or of Neg."""
+    names = ["x", *(f"t{i}" for i in range(1, times)), "y"]
+    domain = "" if callee == "Neg" else "local"
+    body = [node(callee, [a], [b], domain=domain) for a, b in itertools.pairwise(names)]
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
+    return helper.make_function("local", name, ["x"], ["y"], body, opsets)
+
+
+def with_functions(functions):
+    graph = helper.make_graph(
+        [node("F0", ["x"], ["y"], domain="local")], "g", [value("x", shape=[2])], [value("y")]
+    )
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
+    return helper.make_model(graph, functions=functions, opset_imports=opsets, ir_version=10)
+
+
+def chain(length, times):
+    last = length - 1
+    return [calling(f"F{i}", f"F{i + 1}" if i < last else "Neg", times) for i in range(length)]
+
+
+@pytest.mark.parametrize(
+    ("functions", "match"),
+    [
+        (chain(40, 2), "has 1099511627776 nodes when .* at most 1000000 are allowed"),
+        ([calling("F0", "F0", 1)], "'F0' calls itself"),
+        ([calling("F0", "F1", 1), calling("F1", "F0", 2)], "'F0' calls itself"),
+        (chain(300, 1), "more than 100 deep"),
+        (chain(3000, 1), "more than 100 deep"),
+    ],
+    ids=["doubling", "itself", "in turns", "deep", "deeper"],
+)
+def test_functions_that_cannot_be_inlined_are_refused_at_once(functions, match):
+    proto = with_functions(functions)
+    for source in (proto, proto.SerializeToString()):
+        with pytest.raises(chipdock.errors.InvalidArgumentError, match=match):
+            chipdock.load(source)
+
+
+def test_functions_of_functions_run():
+    x = np.float32([1, -2])
+    np.testing.assert_array_equal(chipdock.load(with_functions(chain(5, 3)))(x).numpy(), -x)
+    assert operators(with_functions(chain(3, 2))) == ["Neg"] * 8
+
+
+def test_bodies_that_nest_deeper_than_a_file_can_are_refused():
+    """Each function calls the next one in a Loop; protobuf holds 100 messages in each other."""
+    functions = []
+    for i in range(60):
+        inner = node(f"F{i + 1}" if i < 59 else "Neg", ["x"], ["r"], domain="local" * (i < 59))
+        formal = [value("i", INT64, []), value("d", BOOL, [])]
+        body = helper.make_graph([inner], "b", formal, [value("d", BOOL, []), value("r")])
+        loop = node("Loop", ["", ""], ["y"], body=body)
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
+        functions.append(helper.make_function("local", f"F{i}", ["x"], ["y"], [loop], opsets))
+    with pytest.raises(chipdock.errors.InvalidArgumentError, match="cannot be inlined: "):
+        chipdock.load(with_functions(functions))

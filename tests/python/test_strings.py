@@ -238,3 +238,29 @@ def test_an_operator_without_strings_says_so():
                   [text("v"), value("i", INT64)])  # fmt: skip
     with pytest.raises(chipdock.errors.InvalidArgumentError, match="is string, allowed are"):
         chipdock.load(proto)
+
+
+LONE = "\ud800"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: chipdock.device("cpu:0", threads=LONE),
+        lambda: chipdock.device("cpu:0", **{LONE: "1"}),
+        lambda: chipdock.device(LONE),
+        lambda: chipdock.load(LONE),
+        lambda: chipdock.open_plugin(LONE),
+        lambda: chipdock.open_plugin("x.so", layers=LONE),
+        lambda: chipdock.open_plugin("x.so", a=LONE),
+        lambda: chipdock.run_op("Relu", np.float32([1]), domain=LONE),
+        lambda: chipdock.run_op("StringConcat", LONE, "a"),
+        lambda: run([node("Identity", ["x"], ["y"])], {"x": np.array([LONE], object)}, [text("y")]),
+    ],
+)
+def test_a_lone_surrogate_is_refused(call):
+    """It is a str of Python, but no text: UTF-8 has nothing for it."""
+    with pytest.raises(chipdock.errors.InvalidArgumentError) as caught:
+        call()
+    assert str(caught.value).startswith("INVALID_ARGUMENT: ")
+    assert "ud800" in str(caught.value)

@@ -8,7 +8,7 @@ from chipdock._onnx_types import ValueInfo, inner_type, is_tensor
 from chipdock._registry import host_device
 from chipdock.errors import InvalidArgumentError
 
-__all__ = ["as_input"]
+__all__ = ["as_input", "check_strings"]
 
 
 def as_input(value: object, info: ValueInfo) -> object:
@@ -59,7 +59,28 @@ def _as_strings(value: object, info: ValueInfo) -> np.ndarray:
             f"INVALID_ARGUMENT: input {info.name!r} is {kind}, the model wants strings: an array "
             "of str"
         )
+    check_strings(array, f"input {info.name!r}")
     return array
+
+
+def check_strings(array: np.ndarray, what: str) -> None:
+    """Refuse text that no bytes stand for; surrogate escapes stand for bytes that are not UTF-8.
+
+    Args:
+        array: Any shape; elements that are no str are left to others.
+        what: It, for the message.
+
+    Raises:
+        InvalidArgumentError: A str with a lone surrogate.
+    """
+    for text in array.flat:
+        try:
+            _ = text.encode(errors="surrogateescape") if isinstance(text, str) else b""
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(
+                f"INVALID_ARGUMENT: {what} holds {text!r}, which is not text: a lone surrogate at "
+                f"{error.start}"
+            ) from error
 
 
 def _as_host_value(value: object, info: ValueInfo) -> object:

@@ -171,6 +171,16 @@ def _split(name: object) -> tuple[str, int]:
     return base, int(number)
 
 
+def _check_texts(*texts: object) -> None:
+    """Refuse a str that is no text, such as a lone surrogate: it has no UTF-8 for the plugin."""
+    for text in texts:
+        try:
+            _ = text.encode() if isinstance(text, str) else b""
+        except UnicodeEncodeError as error:
+            message = f"{text!r} is not text: a lone surrogate at {error.start}"
+            raise InvalidArgumentError(f"INVALID_ARGUMENT: {message}") from error
+
+
 def device(name: "str | _core.Device" = "cpu:0", **options: str) -> "_core.Device":
     """Open a device, or return the one that is open with the same options.
 
@@ -189,6 +199,7 @@ def device(name: "str | _core.Device" = "cpu:0", **options: str) -> "_core.Devic
     if isinstance(name, _core.Device):
         return name
     base, index = _split(name)
+    _check_texts(*options, *options.values())
     reports = _probed()
     match = next((r for r in reports if base == r.name), None)
     match = match or next((r for r in reports if base == r.id), None)
@@ -255,6 +266,7 @@ def open_plugin(path: "str | Path", layers: str = "", **options: str) -> "_core.
     if not isinstance(text, str) or not text or "\0" in text:
         message = f"INVALID_ARGUMENT: path is {path!r}, it must be the path of a plugin's library"
         raise InvalidArgumentError(message)
+    _check_texts(text, layers, *options, *options.values())
     return _core.load_plugin(text, layers, sorted(options.items()))
 
 

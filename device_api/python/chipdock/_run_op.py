@@ -13,6 +13,7 @@ import onnx
 from onnx import defs, helper
 
 from chipdock import _core
+from chipdock._inputs import check_strings
 from chipdock._lower import lower
 from chipdock._onnx_file import read_model
 from chipdock._registry import device as find_device
@@ -157,7 +158,11 @@ def run_op_general(
         raise InvalidArgumentError(f"INVALID_ARGUMENT: op is {type(op).__name__}, it must be a str")
     if not isinstance(outputs, int) or outputs < 1:
         raise InvalidArgumentError(f"INVALID_ARGUMENT: outputs is {outputs}, it must be at least 1")
+    check_strings(np.array([op, domain], object), "the operator's name")
     values = [_as_array(v) for v in inputs]
+    for index, value in enumerate(values):
+        if isinstance(value, np.ndarray) and value.dtype.kind == "O":
+            check_strings(value, f"input {index} of {op}")
     first = next((v.device for v in values if isinstance(v, _core.Array)), "cpu:0")
     target = find_device(device if device is not None else first)
     dtypes = tuple(None if v is None else v.dtype for v in values)
