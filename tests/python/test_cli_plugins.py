@@ -155,6 +155,8 @@ def test_seven_functions_run_a_model_on_the_host_when_allowed(model):
     assert refused.exit_code == 3
     assert refused.stderr.startswith("error: UNSUPPORTED: ")
     assert "Add" in refused.stderr
+    assert "; give --fallback allow to run nodes without a kernel on the CPU" in refused.stderr
+    assert "fallback=" not in refused.stderr
     data = document("run", "run", model, *nano, "--fallback", "allow", "--compare-ort")
     assert data["device"] == "nano:0"
     assert {node["device"] for node in data["nodes"]} == {"cpu:0"}

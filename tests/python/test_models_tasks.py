@@ -6,10 +6,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from rich.console import Console
 
+import chipdock.models.__main__ as command
 from chipdock.models import cases, check_case, decode, entries, entry, inputs, wordpiece
 from chipdock.models.check import reference_runner
-from chipdock.models.demo import run_model
+from chipdock.models.demo import Record, run_model
 from chipdock.models.fetch import OFFLINE_VARIABLE, ModelUnavailable, fetch
 
 FIRST = entries(first_only=True)
@@ -128,3 +131,31 @@ def test_converted_lite0_is_the_graph_it_was_trained_as():
     kinds = [node.op_type for node in model.graph.node]
     assert len(kinds) == 94
     assert (kinds.count("Conv"), kinds.count("Clip"), kinds.count("Add")) == (49, 33, 9)
+
+
+@pytest.mark.parametrize(
+    ("words", "headers"),
+    [
+        (["list"], ["model", "domain", "from", "file", "licence", "first"]),
+        (["demo"], ["nodes", "input shape", "difference", "answer", "ms / ort", "verdict"]),
+    ],
+    ids=["list", "demo"],
+)
+def test_tables_fit_a_terminal_of_80_columns(monkeypatch, words, headers):
+    """Headers stay whole, and long cells go on below instead of being cut."""
+    monkeypatch.setattr(command, "_console", lambda: Console(width=80))
+    monkeypatch.setattr(
+        command,
+        "run_model",
+        lambda item, *_, **__: Record(
+            item.name, item.domain, "PASS", "", 1234, {}, (), 1234.5, 1234.5
+        ),
+    )
+    result = CliRunner().invoke(command.main, words)
+    assert result.exit_code == 0, result.output
+    assert "…" not in result.stdout
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    (head,) = (line for line in lines if line.startswith("model "))
+    for header in headers:
+        assert header in head

@@ -128,12 +128,11 @@ def load_model(
     with warnings.catch_warnings(record=True) as caught, working(f"loading {source.name}"):
         warnings.simplefilter("always", chipdock.FallbackWarning)
         start = time.perf_counter()
-        model = chipdock.load(
-            source.path,
-            device=target,
-            fallback=fallback,
-            threads=threads,
-        )
+        try:
+            model = chipdock.load(source.path, device=target, fallback=fallback, threads=threads)
+        except chipdock.errors.UnsupportedError as error:  # as it is said here, not in Python
+            text = str(error).replace('load with fallback="allow"', "give --fallback allow")
+            raise chipdock.errors.UnsupportedError(text) from error
         taken = (time.perf_counter() - start) * 1e3
     for warning in caught:
         click.echo(f"warning: {warning.message}", err=True)

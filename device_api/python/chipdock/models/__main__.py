@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from chipdock.cli._output import table as make_table
 from chipdock.cli.exit_codes import ExitCode
 from chipdock.models import catalogue
 from chipdock.models.catalogue import Entry
@@ -87,7 +87,10 @@ def list_models(as_json: bool) -> None:
         models = [{key: getattr(item, key) for key in fields} for item in catalogue.entries()]
         click.echo(json.dumps({"schema": "chipdock.models.list/1", "models": models}, indent=2))
         return
-    table = Table("model", "domain", "from", "file", "licence", "first")
+    table = make_table(
+        "model", "domain", "from", "file", "licence", "first",
+        fold=("domain", "from", "file", "licence"),
+    )  # fmt: skip
     for item in catalogue.entries():
         source = item.requirement or "CHIPDOCK_MODEL_PATH"
         shown = (item.name, item.domain, source, item.file, item.licence)
@@ -163,14 +166,16 @@ _COLOURS = {"PASS": "green", "FAIL": "red", "NOT_RUN": "yellow"}
 def _show(records: list[Record], device: str) -> None:
     """Print one row per case; what holds for the model stands in the first of its rows."""
     console = _console()
-    table = Table(title=f"real models on {device}, compared with onnxruntime")
-    table.add_column("model", no_wrap=True)
-    table.add_column(f"nodes: {device} / elsewhere", justify="right")
-    table.add_column("input shape", no_wrap=True)
-    table.add_column("largest relative difference", justify="right")
-    table.add_column("answer", overflow="fold")
-    table.add_column("ms: chipdock / onnxruntime", justify="right")
-    table.add_column("verdict", no_wrap=True)
+    console.print(
+        f"Real models on {escape(device)}, compared with onnxruntime (ort). nodes: on the device / "
+        "elsewhere; difference: the largest relative one; ms: chipdock / onnxruntime.\n",
+        highlight=False,
+    )
+    table = make_table(
+        "model", "nodes", "input shape", "difference", "answer", "ms / ort", "verdict",
+        right=("nodes", "difference", "ms / ort"),
+        fold=("model", "input shape", "answer", "ms / ort"),
+    )  # fmt: skip
     for record in records:
         places = timed = ""
         if record.verdict == "PASS":
