@@ -178,8 +178,9 @@ class Raw:
         names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
         got = status_name(self.call(name, *arguments))
         if got not in names:
+            text = f": {self.message}" if self.message else ""
             fail(
-                f"{name} returned {got}, {' or '.join(names)} was due: {self.message}",
+                f"{name} returned {got}, {' or '.join(names)} was due{text}",
                 expected=" or ".join(names),
                 got=got,
             )

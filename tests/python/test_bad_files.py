@@ -41,6 +41,11 @@ def test_not_an_onnx_file(tmp_path, data):
     refuses(data, "not an ONNX model")
 
 
+def test_an_empty_file_is_called_empty(tmp_path):
+    (tmp_path / "empty.onnx").touch()
+    refuses(tmp_path / "empty.onnx", r"empty\.onnx has 0 bytes, which is not an ONNX model")
+
+
 def test_truncated_at_every_length():
     whole = mlp().SerializeToString()
     x = np.zeros((1, 8), np.float32)

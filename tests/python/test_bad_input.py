@@ -252,3 +252,31 @@ def test_division_by_zero_of_integers_is_no_crash():
     with contextlib.suppress(chipdock.ChipdockError):
         loaded(np.int64([1, -(2**63)]), np.int64([0, -1]))
     assert loaded(np.int64([6]), np.int64([2])).numpy() == 3
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [None, "a", b"a", ["a"], [None], object(), {}, np.array(["a"]), np.array([None])],
+    ids=repr,
+)
+def test_what_is_no_number_is_not_sent_to_astype(bad):
+    loaded = chipdock.load(model([node("Neg", ["x"], ["y"])], [value("x")], [value("y")]))
+    with pytest.raises(
+        invalid, match=r"input 'x' is .*, the model wants an array of float32"
+    ) as got:
+        loaded.run({"x": bad})
+    assert "astype" not in str(got.value)
+    with pytest.raises(invalid, match=r"is float64, the model wants float32; convert .*astype"):
+        loaded.run({"x": np.float64([1])})
+
+
+def test_a_node_without_a_name_is_called_by_its_output():
+    def text(name):
+        return refuses(
+            model([node("Add", ["x", "q"], ["y"], name=name)], [value("x")], [value("y")]), "'q'"
+        )
+
+    assert "Add node (of output 'y') reads 'q'" in text("")
+    assert "Add node 'n1' reads 'q'" in text("n1")
+    unknown = model([node("Rellu", ["x"], ["y"])], [value("x")], [value("y")])
+    refuses(unknown, r"Rellu of node \(of output 'y'\)", chipdock.errors.UnsupportedError)

@@ -129,12 +129,12 @@ def test_other_major(target: Target, variant: Variant) -> None:
     raw = Raw(target)
     major = _version(variant.table)[0]
     try:
-        found = raw.plugin.table(variant.table, (major + 1, 0))
+        raw.plugin.table(variant.table, (major + 1, 0))
     except RawError as error:
         if error.status != STATUS["VERSION_MISMATCH"]:
             fail(f"get_table returned {status_name(error.status)}: {error.text}")
     else:
-        fail(f"get_table gave {found} for major {major + 1}", expected="VERSION_MISMATCH")
+        fail(f"get_table gave a table for major {major + 1}", expected="VERSION_MISMATCH")
 
 
 def _get(raw: Raw, name: bytes | None, out: object, version: int = 1 << 16) -> str:

@@ -53,8 +53,9 @@ class Query:
     def want(self, name: str, status: int) -> None:
         """Fail unless the status has this name."""
         if status_name(status) != name:
-            text = self.plugin.text(self.error.text)
-            fail(f"query returned {status_name(status)}, {name} was due: {text}", expected=name)
+            said = self.plugin.text(self.error.text)
+            text = f": {said}" if said else ""
+            fail(f"query returned {status_name(status)}, {name} was due{text}", expected=name)
 
 
 @case("L0.query.symbol", duties=("PLG-1",), mustpass=True)

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from chipdock._onnx_graph import label
 from chipdock.errors import UnsupportedError
 
 __all__ = ["own_body"]
@@ -62,7 +63,7 @@ class _Builder:
         rank = self.rank(index)
         if rank is None:
             raise UnsupportedError(
-                f"UNSUPPORTED: {self.node.op_type} node {self.node.name!r} transposes "
+                f"UNSUPPORTED: {self.node.op_type} {label(self.node)} transposes "
                 f"{self.node.input[index]!r}, whose rank is not known"
             )
         return self("Transpose", self.inputs[index], perm=[*range(rank - 2), rank - 1, rank - 2])

@@ -40,13 +40,13 @@ def as_input(value: object, info: ValueInfo) -> object:
                 f"INVALID_ARGUMENT: input {info.name!r} is not an array: {error}"
             ) from error
         if plain.dtype.kind not in "biuf" or (plain.dtype.kind == "f" and info.dtype.kind in "biu"):
-            raise _dtype_error(info, plain.dtype)
+            raise _dtype_error(info, plain.dtype, value)
         value = plain.astype(info.dtype)
         if info.dtype.kind in "biu" and not np.array_equal(value.astype(plain.dtype), plain):
             text = f"INVALID_ARGUMENT: input {info.name!r} has values that {info.dtype} cannot hold"
             raise InvalidArgumentError(text)
     if value.dtype != info.dtype:
-        raise _dtype_error(info, value.dtype)
+        raise _dtype_error(info, value.dtype, value)
     return value
 
 
@@ -96,8 +96,11 @@ def _as_host_value(value: object, info: ValueInfo) -> object:
     return [as_input(item, inner) for item in value]
 
 
-def _dtype_error(info: ValueInfo, dtype: object) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"INVALID_ARGUMENT: input {info.name!r} is {dtype}, the model wants {info.dtype}; "
-        f"convert it with .astype first"
-    )
+def _dtype_error(info: ValueInfo, dtype: object, value: object = None) -> InvalidArgumentError:
+    """For a `value` that became an array of `dtype`; texts and objects no .astype can mend."""
+    wants = f"the model wants {info.dtype}; convert it with .astype first"
+    what = str(dtype)
+    if isinstance(dtype, np.dtype) and dtype.kind in "OUST":
+        wants = f"the model wants an array of {info.dtype}"
+        what = f"an array of {dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+    return InvalidArgumentError(f"INVALID_ARGUMENT: input {info.name!r} is {what}, {wants}")

@@ -27,6 +27,7 @@ from chipdock._onnx_graph import (
     check_types,
     constant_value,
     in_order,
+    label,
     output_type,
     plain,
 )
@@ -246,14 +247,14 @@ class _Lowering:
             return -1
         number = scope.find(name)
         if number is None:
-            raise bad(f"{node.op_type} node {node.name!r} reads {name!r}, which nothing computes")
+            raise bad(f"{node.op_type} {label(node)} reads {name!r}, which nothing computes")
         return number
 
     def _schema(self, node: onnx.NodeProto, domain: str) -> defs.OpSchema | None:
         version = self.opsets.get(domain)
         if version is None:
             raise bad(
-                f"{node.op_type} node {node.name!r} is of domain {domain!r}, which the model's "
+                f"{node.op_type} {label(node)} is of domain {domain!r}, which the model's "
                 f"opset_import does not list"
             )
         newest = defs.onnx_opset_version()
@@ -267,17 +268,17 @@ class _Lowering:
         except defs.SchemaError:
             if not domain:
                 raise UnsupportedError(
-                    f"UNSUPPORTED: operator {node.op_type} of node {node.name!r} is not in ONNX "
+                    f"UNSUPPORTED: operator {node.op_type} of {label(node)} is not in ONNX "
                     f"opset {version}; check the name and the model's opset_import"
                 ) from None
             return None
         given, low, high = len(node.input), schema.min_input, schema.max_input
         if not low <= given <= high:
             raise bad(
-                f"{node.op_type} node {node.name!r} has {given} inputs, {low} to {high} are allowed"
+                f"{node.op_type} {label(node)} has {given} inputs, {low} to {high} are allowed"
             )
         if len(node.output) > schema.max_output:
-            raise bad(f"{node.op_type} node {node.name!r} has {len(node.output)} outputs, at most "
+            raise bad(f"{node.op_type} {label(node)} has {len(node.output)} outputs, at most "
                        f"{schema.max_output} are allowed")  # fmt: skip
         return schema
 
@@ -296,7 +297,7 @@ class _Lowering:
             known = scope.types.setdefault(name, value.type)
             if known != value.type:
                 raise bad(
-                    f"output {name!r} of {node.op_type} node {node.name!r} is {plain(known)} "
+                    f"output {name!r} of {node.op_type} {label(node)} is {plain(known)} "
                     f"elsewhere, its {body} computes {plain(value.type)} ({value.name!r}); insert "
                     "a Cast"
                 )
@@ -314,7 +315,7 @@ class _Lowering:
                 scope.types[name] = computed  # onnx's inference is advice
             elif sure and declared != computed:
                 raise bad(
-                    f"output {name!r} of {node.op_type} node {node.name!r} is declared "
+                    f"output {name!r} of {node.op_type} {label(node)} is declared "
                     f"{plain(declared)}, the node computes {plain(computed)}; correct the "
                     "declaration or insert a Cast"
                 )
@@ -334,7 +335,7 @@ class _Lowering:
             if name not in given and default.type in _KINDS:
                 self._attribute(lowered, node, default, name)
             elif name not in given and description.required:
-                raise bad(f"{node.op_type} node {node.name!r} lacks the attribute {name!r}")
+                raise bad(f"{node.op_type} {label(node)} lacks the attribute {name!r}")
 
     def _attribute(
         self,
@@ -347,7 +348,7 @@ class _Lowering:
             return  # types are settled here
         kind = _KINDS.get(attribute.type)
         if kind is None:
-            text = f"attribute {attribute.name!r} of {node.op_type} node {node.name!r} is of kind "
+            text = f"attribute {attribute.name!r} of {node.op_type} {label(node)} is of kind "
             raise UnsupportedError(
                 f"UNSUPPORTED: {text}{AttributeProto.AttributeType.Name(attribute.type)}"
             )

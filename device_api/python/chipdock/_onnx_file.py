@@ -118,6 +118,8 @@ def read_model(source: "str | os.PathLike[str] | bytes | onnx.ModelProto") -> Mo
 
 
 def _parse(data: bytes, what: str) -> onnx.ModelProto:
+    if not data:
+        raise _bad(f"{what} has 0 bytes, which is not an ONNX model; was it written to the end?")
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)

@@ -20,6 +20,7 @@ __all__ = [
     "check_types",
     "constant_value",
     "in_order",
+    "label",
     "output_type",
     "plain",
 ]
@@ -32,6 +33,14 @@ _VARIADIC = defs.OpSchema.FormalParameterOption.Variadic
 def bad(text: str) -> InvalidArgumentError:
     """Make the error for a model that is wrong."""
     return InvalidArgumentError(f"INVALID_ARGUMENT: {text}")
+
+
+def label(node: onnx.NodeProto) -> str:
+    """What to call a node in a message: by its name, or without one by the first output it has."""
+    if node.name:
+        return f"node {node.name!r}"
+    output = next(filter(None, node.output), None)
+    return f"node (of output {output!r})" if output is not None else "node (of no output)"
 
 
 def check_signature(node: onnx.NodeProto, since: int, name: str, found: tuple[int, int]) -> None:
@@ -55,7 +64,7 @@ def check_signature(node: onnx.NodeProto, since: int, name: str, found: tuple[in
         return
     if found != (wanted_inputs, wanted_outputs):
         raise bad(
-            f"{name} of {node.op_type} node {node.name!r} has {found[0]} inputs and {found[1]} "
+            f"{name} of {node.op_type} {label(node)} has {found[0]} inputs and {found[1]} "
             f"outputs, the node wants {wanted_inputs} inputs and {wanted_outputs} outputs"
         )
 
@@ -72,7 +81,7 @@ def check_branches(node: onnx.NodeProto, branches: Sequence[Sequence[ValueInfo]]
         kinds = sorted({plain(v.type) for v in computed})
         if len(kinds) > 1:
             raise bad(
-                f"output {name!r} of If node {node.name!r} is {' in one branch, '.join(kinds)} in "
+                f"output {name!r} of If {label(node)} is {' in one branch, '.join(kinds)} in "
                 "the other; insert a Cast"
             )
 
@@ -100,7 +109,7 @@ def check_types(types: dict[str, str], node: onnx.NodeProto, schema: defs.OpSche
         given = types[name]
         if given not in formal.types:
             raise bad(
-                f"input {formal.name} ({name!r}) of {node.op_type} node {node.name!r} is "
+                f"input {formal.name} ({name!r}) of {node.op_type} {label(node)} is "
                 f"{plain(given)}, allowed are {', '.join(sorted(plain(t) for t in formal.types))}"
             )
         if formal.option == _VARIADIC and not formal.is_homogeneous:
@@ -109,7 +118,7 @@ def check_types(types: dict[str, str], node: onnx.NodeProto, schema: defs.OpSche
         if first != given:
             raise bad(
                 f"inputs {its_name!r} ({plain(first)}) and {name!r} ({plain(given)}) of "
-                f"{node.op_type} node {node.name!r} must have one dtype; insert a Cast"
+                f"{node.op_type} {label(node)} must have one dtype; insert a Cast"
             )
 
 
@@ -137,7 +146,7 @@ def constant_value(node: onnx.NodeProto, file: ModelFile) -> tuple[np.ndarray, i
         if a.name == "sparse_value":
             return sparse_array(a.sparse_tensor, file), a.sparse_tensor.values.data_type
     names = [a.name for a in node.attribute]
-    raise bad(f"Constant node {node.name!r} has {names}, it must have one value")
+    raise bad(f"Constant {label(node)} has {names}, it must have one value")
 
 
 def output_type(
@@ -177,9 +186,7 @@ def output_type(
         if len(formal.types) == 1:
             return next(iter(formal.types)), True
     if first is None:
-        raise bad(
-            f"the dtype of {node.output[index]!r} ({node.op_type} node {node.name!r}) is unknown"
-        )
+        raise bad(f"the dtype of {node.output[index]!r} ({node.op_type} {label(node)}) is unknown")
     return first, False
 
 
@@ -221,7 +228,7 @@ def in_order(proto: onnx.GraphProto, known: set[str]) -> Iterable[onnx.NodeProto
     for index, node in enumerate(proto.node):
         for name in filter(None, node.output):
             if name in producer or name in known:
-                node_name = f"{node.op_type} node {node.name!r}"
+                node_name = f"{node.op_type} {label(node)}"
                 raise bad(f"{name!r} is computed twice, the second time by {node_name}")
             producer[name] = index
     state = [0] * len(proto.node)  # 0 not seen, 1 being visited, 2 done
@@ -238,7 +245,7 @@ def in_order(proto: onnx.GraphProto, known: set[str]) -> Iterable[onnx.NodeProto
             waiting = [n for n in needs if state[n] != 2 and n != index]
             if any(state[n] == 1 for n in waiting) or index in needs:
                 node = proto.node[index]
-                raise bad(f"the graph has a cycle through {node.op_type} node {node.name!r}")
+                raise bad(f"the graph has a cycle through {node.op_type} {label(node)}")
             if waiting:
                 stack += waiting
                 continue
