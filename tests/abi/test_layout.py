@@ -3,6 +3,7 @@
 
 import copy
 import json
+import re
 
 import layout
 import pytest
@@ -29,6 +30,15 @@ def test_layout_extends_every_older_golden(current):
     assert paths
     for path in paths:
         assert layout.differences(json.loads(path.read_text(encoding="utf-8")), current) == []
+
+
+def test_first_sizes_in_the_text_are_those_of_the_first_golden():
+    text = (layout.ROOT / "device_api" / "README.md").read_text(encoding="utf-8")
+    first = json.loads((layout.GOLDENS / "abi-1.0.json").read_text(encoding="utf-8"))["structs"]
+    named = re.findall(r"`(chipdock_\w+)` (\d+)", text)
+    assert {"chipdock_node", "chipdock_launch_desc"} <= {name for name, _ in named}
+    for name, size in named:
+        assert first[name]["size"] == int(size), name
 
 
 def test_structs_have_no_padding_at_the_end(golden):
