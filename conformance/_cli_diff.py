@@ -11,6 +11,7 @@ import click
 from chipdock.cli._command import Failure
 from chipdock.cli._output import emit_json, json_option
 from chipdock.cli.exit_codes import ExitCode
+from chipdock.conformance._selection import Ratio
 
 __all__ = ["diff"]
 
@@ -22,15 +23,13 @@ _SHOWN = 50
 @click.argument("second", metavar="B", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--slower",
-    type=click.FloatRange(1.0, min_open=True),
-    default=2.0,
-    show_default=True,
-    help="Ratio of times from which a case is slower.",
+    type=Ratio(1.0, min_open=True),
+    help="Ratio of times from which a case is slower; without it times are not judged.",
 )
 @click.option("--all", "everything", is_flag=True, help=f"More than {_SHOWN} cases of a kind.")
 @json_option
 @click.option("--debug", is_flag=True, expose_value=False, help="Show where an error came from.")
-def diff(first: Path, second: Path, slower: float, everything: bool, as_json: bool) -> None:
+def diff(first: Path, second: Path, slower: float | None, everything: bool, as_json: bool) -> None:
     """Say what changed from run A to run B; both are folders of runs or their report.json.
 
     Exit code 1 if anything regressed, 7 if something is only slower, 3 if no case is in both.

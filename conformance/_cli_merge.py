@@ -10,7 +10,7 @@ import click
 
 from chipdock.cli._command import Failure
 from chipdock.cli.exit_codes import ExitCode
-from chipdock.conformance._reports import finish, report_options
+from chipdock.conformance._reports import check_outputs, finish, report_options
 from chipdock.conformance.manifest import read_manifest
 from chipdock.conformance.merge import MergeError, merge_runs
 
@@ -34,6 +34,7 @@ def merge(folders: tuple[Path, ...], out: Path, **given: Any) -> None:
     All have to be of one suite, one plugin, one kind of device, one mask and one seed. A case that
     no shard has is MISSING.
     """
+    check_outputs(out, given)
     try:
         record, _ = merge_runs(folders, out)
     except MergeError as error:

@@ -16,8 +16,8 @@ from click.core import ParameterSource
 from chipdock.cli._command import Failure
 from chipdock.cli.exit_codes import ExitCode
 from chipdock.conformance._cli_cluster import cluster_options, on_cluster
-from chipdock.conformance._reports import finish, last_of, report_options, waivers_of
-from chipdock.conformance._selection import chosen, described, selection_options
+from chipdock.conformance._reports import check_outputs, finish, last_of, report_options, waivers_of
+from chipdock.conformance._selection import Ratio, chosen, described, selection_options
 from chipdock.conformance.evidence.side import AGAINST
 from chipdock.conformance.journal import RunRecord, read
 from chipdock.conformance.outcomes import FAILED, Outcome
@@ -41,7 +41,7 @@ class _Size(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the bytes."""
-        match = re.fullmatch(r"(\d+)([KMG]?)", str(value))
+        match = re.fullmatch(r"([0-9]+)([KMG]?)", str(value))
         if match is None:
             self.fail(
                 f"{value!r} is no size; it is a number of bytes, or such as 500M or 2G", param, ctx
@@ -56,10 +56,18 @@ class _Mask(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the text."""
-        if not re.fullmatch(r"none|required|seed:[1-9]\d{0,17}", str(value)):
+        if not re.fullmatch(r"none|required|seed:[1-9][0-9]{0,17}", str(value)):
             text = f"{value!r} is no mask; it is none, required, or seed:N such as seed:7"
             self.fail(text, param, ctx)
         return str(value)
+
+
+def _device(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    """Return a device that can be asked for; plugins know which there are."""
+    number = value.rpartition(":")[2] if ":" in value else ""
+    if number.isdecimal() and not re.fullmatch(r"[0-9]{1,9}", number):
+        raise click.BadParameter(f"{value!r} has no number of a device; name one such as cpu:0")
+    return value
 
 
 def _absolute(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
@@ -86,6 +94,7 @@ _folder = click.Path(exists=True, file_okay=False, path_type=Path)
     "--device",
     default="",
     metavar="NAME:N",
+    callback=_device,
     help="Device under test; NAME:all shares the cases between all.",
 )
 @click.option(
@@ -102,9 +111,7 @@ _folder = click.Path(exists=True, file_okay=False, path_type=Path)
 )
 @click.option("--repeat", type=click.IntRange(1), default=1, help="Run each case so often.")
 @click.option("--until-fail", is_flag=True, help="Repeat until something fails.")
-@click.option(
-    "--timeout-scale", type=click.FloatRange(0.01, 1000), default=1.0, help="For slow machines."
-)
+@click.option("--timeout-scale", type=Ratio(0.01, 1000), default=1.0, help="For slow machines.")
 @click.option(
     "--worker-memory", type=_Size(), default="0", help="Most memory of a worker: 500M, 2G."
 )
@@ -142,6 +149,7 @@ def run(**given: Any) -> None:
     if given["only_list"]:
         click.echo("\n".join(ids))
         return
+    check_outputs(options.out, given)
     try:
         if given["cluster"]:
             shared = _shared(options, given["order"])
@@ -236,6 +244,10 @@ def _resumed(given: dict[str, Any]) -> tuple[Manifest, list[str], Options]:
             f"this one is {manifest.root[:12]}; start a new run",
             ExitCode.USAGE,
         )
+    unknown = [case_id for case_id in known["selected"] if case_id not in manifest.rows]
+    if unknown:
+        text = f"INVALID_ARGUMENT: the run in {folder} has the case {unknown[0]}, which this suite "
+        raise Failure(f"{text}lacks; start a new run", ExitCode.USAGE)
     now = _earlier(given, known)
     kept = {
         name: known["options"][name] for name in ("device", "plugin", "seed", "mask", "selection")
@@ -284,7 +296,7 @@ def _summarize(record: RunRecord, out: Path) -> None:
         group = group_of(case.id)
         if shown[group] < _SHOWN_OF_GROUP and len(lines) < _SHOWN:
             shown[group] += 1
-            first = case.reason.split("\n", 1)[0]
+            first = case.reason.split("\n", 1)[0].rstrip(": ")
             lines.append(f"{case.outcome} {case.id}: {first}")
     if len(bad) > len(lines):
         lines.append(f"… and {len(bad) - len(lines)} more that failed, see {out}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from chipdock.conformance.manifest import Manifest
     from chipdock.conformance.waiver_file import Waiver
 
-__all__ = ["finish", "last_of", "report_options", "waivers_of"]
+__all__ = ["check_outputs", "finish", "last_of", "report_options", "waivers_of"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _file = click.Path(dir_okay=False, path_type=Path)
@@ -51,6 +52,33 @@ def report_options(function: _Function) -> _Function:
     ):
         function = option(function)
     return function
+
+
+def check_outputs(out: Path, given: Mapping[str, Any]) -> None:
+    """See that the results can be written, before hours are spent on them.
+
+    Args:
+        out: Folder of the run; made if need be.
+        given: The options of `report_options`.
+
+    Raises:
+        Failure: They cannot; the exit code is that of usage.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+        for name in ("junit", "html"):
+            path: Path | None = given[name]
+            if path is not None:
+                new = not path.exists()
+                with path.open("ab"):
+                    pass
+                if new:
+                    path.unlink()
+    except OSError as error:
+        text = f"INVALID_ARGUMENT: the results cannot be written: {error.filename}: "
+        raise Failure(f"{text}{error.strerror}; name another place", ExitCode.USAGE) from error
 
 
 def waivers_of(path: Path | None) -> list[Waiver]:

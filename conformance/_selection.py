@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,32 @@ from chipdock.cli.exit_codes import ExitCode
 from chipdock.conformance.manifest import Manifest, read_manifest
 from chipdock.conformance.plan import TIERS, Selection, SelectionError, select
 
-__all__ = ["chosen", "described", "selection_options"]
+__all__ = ["Ratio", "Seed", "chosen", "described", "selection_options"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Ratio(click.FloatRange):
+    """A number within its range, which NaN is not."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number."""
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is no finite number", param, ctx)
+        return found
+
+
+class Seed(click.IntRange):
+    """A whole number in the digits 0 to 9, where int() takes those of every script."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number."""
+        if isinstance(value, str) and not value.isascii():
+            self.fail(f"{value!r} is no number; write it in the digits 0 to 9", param, ctx)
+        return int(super().convert(value, param, ctx))
 
 
 class _Shard(click.ParamType[tuple[int, int]]):
@@ -31,7 +55,7 @@ class _Shard(click.ParamType[tuple[int, int]]):
         """Return (I, N)."""
         if isinstance(value, tuple):
             return value
-        match = re.fullmatch(r"(\d+)/(\d+)", value)
+        match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", value)
         number, count = (int(match.group(1)), int(match.group(2))) if match else (0, 0)
         if not 1 <= number <= count:
             self.fail(
@@ -45,7 +69,7 @@ def selection_options(function: _Function) -> _Function:
     for option in (
         click.option(
             "--seed",
-            type=click.IntRange(0),
+            type=Seed(0, 2**63 - 1),
             default=0,
             show_default=True,
             help="Of inputs and order.",

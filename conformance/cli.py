@@ -12,8 +12,10 @@ from pathlib import Path
 
 import click
 
-from chipdock.cli._app import Group
-from chipdock.cli.exit_codes import PRIORITY
+from chipdock.cli._app import Group, describe
+from chipdock.cli._command import Failure
+from chipdock.cli.exit_codes import PRIORITY, ExitCode
+from chipdock.conformance.journal import JournalError
 
 __all__ = ["main"]
 
@@ -38,6 +40,17 @@ class _WithDefault(Group):
             return None
         found = getattr(import_module(f"chipdock.conformance._cli_{cmd_name}"), cmd_name)
         return found if isinstance(found, click.Command) else None
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a file that cannot be read or written is no failure of a case."""
+        try:
+            return super().invoke(ctx)
+        except JournalError as error:
+            raise Failure(str(error), ExitCode.USAGE) from error
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Failure(describe(error)[0], ExitCode.INFRASTRUCTURE) from error
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put `run` before options that are not the group's."""

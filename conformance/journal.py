@@ -7,6 +7,8 @@ counts. A line that a crash of the owner cut short is ignored.
 
 from __future__ import annotations
 
+import datetime
+import fcntl
 import json
 import math
 import os
@@ -16,11 +18,46 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from chipdock.cli.exit_codes import ExitCode
+from chipdock.conformance.ids import check_id
 from chipdock.conformance.outcomes import Outcome
 
-__all__ = ["FILE", "CaseRecord", "Journal", "RunRecord", "plain", "read"]
+__all__ = ["FILE", "CaseRecord", "Journal", "JournalError", "RunRecord", "plain", "read"]
 
 FILE = "results.jsonl"
+
+
+class JournalError(Exception):
+    """A journal that was not written by a run, or was damaged since."""
+
+
+_NUMBER = (int, float)
+_FORMS: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "run": {
+        "suite_root": str, "device": str, "plugin": dict, "device_info": dict, "options": dict,
+        "selected": list, "started": str,
+    },
+    "start": {"id": str},
+    "case": {"id": str, "outcome": str},
+    "event": {"what": str, "detail": str},
+    "end": {"exit_code": int, "seconds": _NUMBER, "coverage": dict},
+}  # fmt: skip
+"""What a line of each type has at least."""
+_PARTS: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "plugin": {"sha256": str},
+    "device_info": {"product": str, "architecture": str, "driver": str},
+    "options": {
+        "device": str, "plugin": str, "jobs": int, "seed": int, "mask": str, "memory": int,
+        "timeout_scale": _NUMBER, "reset_command": str, "selection": dict,
+    },
+}  # fmt: skip
+"""What the parts of a run line have at least."""
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {
+    "revision": int, "ms": _NUMBER, "worker": int, "attempt": int, "reason": str, "evidence": dict,
+    "duties": list, "calls": list, "digest": str, "signal": str, "stdout": str, "stderr": str,
+    "fallback": int, "capabilities": dict,
+}  # fmt: skip
+"""What a line may have, and as what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +161,35 @@ class Journal:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Opens the journal in a folder, appending to what is there."""
-        self.record = read(folder) if (folder / FILE).is_file() else RunRecord()
+        """Opens the journal in a folder, appending to what is there.
+
+        Raises:
+            JournalError: Another process writes it, or see `read`.
+        """
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         self._file = os.open(folder / FILE, flags, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise JournalError(
+                f"INVALID_ARGUMENT: another run writes {folder / FILE} now; wait for its end, or "
+                "choose another folder"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        self.record = read(folder)
         if _cut_short(folder / FILE):
             os.write(self._file, b"\n")
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append a line; "type" stands first."""
+        row = plain(row)
         self.record.add(row)
-        line = json.dumps(plain(row), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        os.write(self._file, f"{line}\n".encode("utf-8", "replace"))
+        line = json.dumps(row, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        left = f"{line}\n".encode("utf-8", "backslashreplace")
+        while left:  # a full disk takes a part, and says so only the next time
+            left = left[os.write(self._file, left) :]
 
     def event(self, what: str, detail: str) -> None:
         """Append an event."""
@@ -162,22 +216,70 @@ def read(path: Path) -> RunRecord:
 
     Raises:
         FileNotFoundError: There is none.
+        JournalError: It is no regular file, or a whole line of it is none that a run writes.
     """
     found = RunRecord()
     file = path / FILE if path.is_dir() else path
-    with file.open(encoding="utf-8") as lines:
-        for line in lines:
+    if file.exists() and not file.is_file():
+        raise JournalError(f"INVALID_ARGUMENT: {file} is no regular file; name the folder of a run")
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
             try:
-                row = json.loads(line)
+                row = json.loads(line.decode("utf-8", "replace"))
+                if isinstance(row, dict):
+                    _check(row)
+                    found.add(row)
             except json.JSONDecodeError:
-                continue
-            if isinstance(row, dict):
-                found.add(row)
+                continue  # a crash of the writer cut it short
+            except (KeyError, TypeError, ValueError, RecursionError) as cause:
+                what = f"no {cause}" if isinstance(cause, KeyError) else str(cause)
+                raise JournalError(
+                    f"INVALID_ARGUMENT: {file}, line {number}, is none that a run writes: {what}; "
+                    "take that line out, or run it anew"
+                ) from cause
     return found
+
+
+def _typed(row: Mapping[str, Any], name: str, form: type | tuple[type, ...]) -> None:
+    value = row[name]
+    if not isinstance(value, form) or isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}"[:200])
+
+
+def _check(row: Mapping[str, Any]) -> None:
+    """Look at the form of a line.
+
+    Raises:
+        KeyError: Something is missing.
+        TypeError: Something is of another type.
+        ValueError: A value is none of those that there are.
+    """
+    kind = row.get("type")
+    needed = _FORMS.get(kind, {}) if isinstance(kind, str) else {}
+    if not needed:
+        return
+    for name, form in {**{n: f for n, f in _OPTIONAL.items() if n in row}, **needed}.items():
+        _typed(row, name, form)
+    if "id" in needed:
+        check_id(row["id"])
+    if kind == "run":
+        for part, names in _PARTS.items():
+            for name, form in names.items():
+                _typed(row[part], name, form)
+        for case_id in row["selected"]:
+            if not isinstance(case_id, str):
+                raise TypeError(f"selected holds {case_id!r}"[:200])
+            check_id(case_id)
+        datetime.datetime.fromisoformat(row["started"])
+    elif kind == "end":
+        ExitCode(row["exit_code"])
 
 
 def plain(value: Any) -> Any:
     """Return what JSON can hold: numbers of numpy become Python's, NaN and infinities text."""
+    if isinstance(value, str) and not value.isascii():
+        # A lone surrogate, of bytes that were no text, can stand in no file.
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, str | bool | int) or value is None:
         return value
     if isinstance(value, float):

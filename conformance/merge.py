@@ -40,6 +40,7 @@ def merge_runs(
             has a journal.
     """
     parts = [(folder, _read(folder)) for folder in folders]
+    _check_folders(folders)
     first, whole = parts[0]
     for folder, part in parts[1:]:
         _check_same(
@@ -136,6 +137,16 @@ def _check_same(
             )
 
 
+def _check_folders(folders: Sequence[Path]) -> None:
+    """See that no shard is given twice, whatever its path is written as."""
+    owner: dict[Path, Path] = {}
+    for folder in folders:
+        place = folder.resolve()
+        if place in owner:
+            raise MergeError(f"{owner[place]} and {folder} are one folder; give each shard once")
+        owner[place] = folder
+
+
 def _check_apart(parts: Sequence[tuple[Path, RunRecord]]) -> None:
     owner: dict[str, Path] = {}
     for folder, part in parts:
@@ -152,7 +163,12 @@ def _expected(run: Mapping[str, Any], manifest: Manifest) -> list[str]:
         return []
     asked = run["options"]["selection"]
     lists = {key: tuple(value) for key, value in asked.items() if isinstance(value, list)}
-    return select(manifest, Selection(**(asked | lists | {"shard": (1, 1)})))
+    try:
+        return select(manifest, Selection(**(asked | lists | {"shard": (1, 1)})))
+    except (TypeError, ValueError) as cause:
+        raise MergeError(
+            f"the selection of the shards is none that this suite knows: {cause}; run them anew"
+        ) from cause
 
 
 def _code(parts: Sequence[tuple[Path, RunRecord]], outcomes: Sequence[Outcome]) -> ExitCode:

@@ -60,16 +60,21 @@ class Display:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, done: int, counts: Mapping[str, int], current: Sequence[str]) -> None:
+    def update(
+        self, done: int, counts: Mapping[str, int], current: Sequence[str], repeating: int = 0
+    ) -> None:
         """Show the state of the run.
 
         Args:
             done: Cases that have a record.
             counts: By outcome.
             current: Ids that run now.
+            repeating: Failures that are repeated alone, behind all other cases.
         """
         words = ", ".join(f"{count} {name}" for name, count in counts.items())
         now = current[0] if current else "no case" if done < self._total else "the end"
+        if repeating:
+            now = f"repeating {repeating} {'failure' if repeating == 1 else 'failures'} alone"
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, counts=words, description=now)
         elif time.monotonic() - self._last >= HEARTBEAT_S:

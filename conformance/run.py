@@ -144,6 +144,9 @@ class _Run:
         self._ids = list(ids)
         self._options = options
         self._journal = Journal(options.out)
+        for left in options.out.glob("workers-????????/capabilities.json"):  # of a killed run
+            if not [*left.parent.glob("core*")]:
+                shutil.rmtree(left.parent, ignore_errors=True)
         self._scratch = Path(tempfile.mkdtemp(prefix="workers-", dir=options.out.absolute()))
         config = WorkerConfig(
             device=options.device,
@@ -204,7 +207,9 @@ class _Run:
 
             def tick() -> None:
                 record = self._journal.record
-                display.update(len(record.cases), record.counts, scheduler.current)
+                display.update(
+                    len(record.cases), record.counts, scheduler.current, scheduler.repeating
+                )
                 if self._options.until_fail and self._has_failed():
                     scheduler.stop()
 

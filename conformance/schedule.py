@@ -73,7 +73,6 @@ class Scheduler:
 
     Attributes:
         health: Of the device.
-        current: Ids of the cases that run now.
     """
 
     def __init__(
@@ -118,6 +117,13 @@ class Scheduler:
     def current(self) -> list[str]:
         """Ids of the cases that run now."""
         return [role.current for role in self._roles.values() if role.current]
+
+    @property
+    def repeating(self) -> int:
+        """Number of failures that are repeated alone or wait for it, once the batches are done."""
+        roles = self._roles.values()
+        busy = self._batches or any(r.trial is None and (r.left or r.current) for r in roles)
+        return 0 if busy else len(self._suspects) + sum(r.trial is not None for r in roles)
 
     def adopt(self, worker: Worker) -> None:
         """Take over a worker that is ready and has run nothing."""
@@ -388,9 +394,7 @@ class Scheduler:
 
     def _blank(self, case_id: str, outcome: Outcome, reason: str) -> CaseRecord:
         facts = self._facts(case_id)
-        return CaseRecord(
-            case_id, outcome, revision=facts.revision, reason=reason, duties=facts.duties
-        )
+        return CaseRecord(case_id, outcome, facts.revision, reason=reason, duties=facts.duties)
 
     def _facts(self, case_id: str) -> Case:
         return self._manifest.rows[case_id].case

@@ -103,19 +103,21 @@ def _pairs(
         yield former, case
 
 
-def compare(first: Mapping[str, Any], second: Mapping[str, Any], slower: float = 2.0) -> Difference:
+def compare(
+    first: Mapping[str, Any], second: Mapping[str, Any], slower: float | None = None
+) -> Difference:
     """Compare run A, `first`, with run B, `second`.
 
     Args:
         first: Document of the older run.
         second: Document of the newer run.
-        slower: Ratio of B's time to A's from which a good case counts as slower, above 1. One run
-            tells little of times; paired.py measures them.
+        slower: Ratio of B's time to A's from which a good case counts as slower, above 1. None
+            judges no times: one run tells little of them; paired.py measures them.
 
     Raises:
         ValueError: `slower` is not above 1.
     """
-    if not slower > 1.0:
+    if slower is not None and not slower > 1.0:
         raise ValueError(f"slower must be a ratio above 1, got {slower}")
     old = {case["id"]: case for case in first["cases"]}
     new = {case["id"]: case for case in second["cases"]}
@@ -140,8 +142,8 @@ def compare(first: Mapping[str, Any], second: Mapping[str, Any], slower: float =
                     f" (its meaning changed: revision {former['revision']} to {case['revision']})"
                 )
             getattr(made, section).append(Change(case["id"], was, now, text.strip()))
-        timed = now in _GOOD and was in _GOOD and not other_meaning
-        if timed and case["ms"] >= _LEAST_MS and case["ms"] > slower * max(former["ms"], 1e-3):
+        timed = now in _GOOD and was in _GOOD and not other_meaning and case["ms"] >= _LEAST_MS
+        if timed and slower is not None and case["ms"] > slower * max(former["ms"], 1e-3):
             made.slower.append(
                 Change(case["id"], was, now, f"{former['ms']:.1f} ms to {case['ms']:.1f} ms")
             )

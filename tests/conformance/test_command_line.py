@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line before anything runs: selections, mistakes, and their exit codes."""
 
+import errno
+import os
 import sys
 
 import pytest
@@ -70,6 +72,13 @@ def test_a_selection_without_cases_is_not_a_success(call):
         (["--worker-memory", "lots"], "is no size"),
         (["--tier", "quick"], "tier"),
         (["--mask", "half"], "'half' is no mask"),
+        (["--device", "cpu:99999999999999999999"], "no number of a device"),
+        (["--device", "cpu:٣"], "no number of a device"),
+        (["--seed", "٣"], "is no number"),
+        (["--shard", "1/٣"], "is no shard"),
+        (["--worker-memory", "٣G"], "is no size"),
+        (["--mask", "seed:1٣"], "is no mask"),
+        (["--timeout-scale", "nan"], "is no finite number"),
         (["--resume", "{empty}"], "holds no results.jsonl"),
         (["--no-such-option"], "no option"),
         (["frobnicate"], "no command 'frobnicate'"),
@@ -95,6 +104,46 @@ def test_a_folder_that_holds_a_run_is_not_written_to(call, deeds):
     code, _, err = call("--device", "cpu:0", "--level", "L0", "--out", deeds.folder)
     assert code == 2
     assert f"--resume {deeds.folder}" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--out", "/proc/nope"],
+        ["--out", "/dev/null"],
+        ["--out", "out", "--html", "no/such/folder.html"],
+        ["--out", "out", "--junit", "no/such/folder.xml"],
+    ],
+)
+def test_results_that_cannot_be_written_are_said_before_the_run(call, words):
+    code, out, err = call("--device", "nosuch:0", "-k", "L1.good.calm*", *words)
+    assert (code, out) == (2, "")
+    assert "the results cannot be written" in err
+
+
+def test_a_disk_that_is_full_is_the_infrastructure(call, monkeypatch):
+    def full(*_arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "report.html")
+
+    monkeypatch.setattr("chipdock.conformance.run.execute", full)
+    code, _, err = call("--device", "nosuch:0", "-k", "L1.good.calm*", "--out", "out")
+    assert code == 5
+    assert "UNAVAILABLE: report.html: No space left" in err
+
+
+def test_a_ratio_that_is_no_number_is_usage(call, tmp_path):
+    code, _, err = call("diff", tmp_path, tmp_path, "--slower", "nan")
+    assert code == 2
+    assert "is no finite number" in err
+
+
+@pytest.mark.parametrize("words", [["report"], ["--resume"], ["merge", "--out", "m"]])
+def test_a_damaged_journal_is_usage(call, tmp_path, words):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "results.jsonl").write_text('{"type":"case"}\n')
+    code, _, err = call(*words, "run")
+    assert code == 2
+    assert "line 1, is none that a run writes" in err
 
 
 @pytest.mark.slow

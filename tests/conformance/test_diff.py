@@ -91,11 +91,13 @@ def test_new_and_gone_are_told_apart():
 
 
 def test_slower_only_is_a_regression_of_its_own_code():
-    found = diff.compare(document(one("PASS", ms=30.0)), document(one("PASS", ms=61.0)))
+    before, after = document(one("PASS", ms=30.0)), document(one("PASS", ms=61.0))
+    assert diff.compare(before, after).exit_code == ExitCode.GOOD, "times are judged if asked for"
+    found = diff.compare(before, after, 2.0)
     assert sections(found) == {"slower": 1}
     assert found.exit_code == ExitCode.REGRESSION
     for before, after in ((30.0, 59.0), (1.0, 15.0)):
-        found = diff.compare(document(one("PASS", ms=before)), document(one("PASS", ms=after)))
+        found = diff.compare(document(one("PASS", ms=before)), document(one("PASS", ms=after)), 2.0)
         assert sections(found) == {}
     with pytest.raises(ValueError, match="above 1"):
         diff.compare(document(), document(), 1.0)
@@ -103,7 +105,7 @@ def test_slower_only_is_a_regression_of_its_own_code():
 
 def test_a_case_of_another_revision_is_not_timed_and_says_so():
     before, after = document(one("PASS", ms=30.0)), document(one("PASS", ms=300.0, revision=2))
-    assert sections(diff.compare(before, after)) == {}
+    assert sections(diff.compare(before, after, 2.0)) == {}
     found = diff.compare(before, document(one("FAIL", revision=2)))
     assert "revision 1 to 2" in found.regressed[0].text
 
