@@ -14,7 +14,7 @@ from chipdock.cli._command import Failure
 from chipdock.cli._output import emit_json, json_option
 from chipdock.cli.exit_codes import ExitCode
 from chipdock.conformance.case import Case
-from chipdock.conformance.waiver_file import WaiverError, read, renewed
+from chipdock.conformance.waiver_file import WaiverError, read, read_text, renewed
 from chipdock.conformance.waivers import SOON, Problem, apply
 from chipdock.conformance.waivers import lint as check
 
@@ -113,7 +113,7 @@ def stale(file: Path, folder: Path | None, today: datetime.datetime | None, as_j
 def renew(file: Path, waiver_id: str, days: int | None, today: datetime.datetime | None) -> None:
     """Move the end of the waiver ID in FILE, counted from today; once is all."""
     try:
-        text = renewed(file.read_text(encoding="utf-8"), waiver_id, _day(today), days)
+        text = renewed(read_text(file), waiver_id, _day(today), days)
         file.write_text(text, encoding="utf-8")
         entry = next(entry for entry in read(file) if entry.id == waiver_id)
     except WaiverError as error:

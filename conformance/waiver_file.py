@@ -15,10 +15,13 @@ from typing import Any
 import jsonschema
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-__all__ = ["LONGEST", "Limit", "Waiver", "WaiverError", "parse", "read", "renewed"]
+__all__ = ["LONGEST", "Limit", "Waiver", "WaiverError", "parse", "read", "read_text", "renewed"]
 
 LONGEST = {"xfail": 90, "tolerance": 90, "crash": 90, "flaky": 14}
 """Days that an entry of each kind may hold, from its opening or renewal."""
+
+_LAST_DAY = datetime.date(9998, 12, 31)
+"""Behind it terms could not be counted."""
 
 
 class WaiverError(Exception):
@@ -99,7 +102,18 @@ def _dates_as_text(value: Any) -> Any:
     return value.isoformat() if is_date else value
 
 
+def _check_dates(entry: Mapping[str, Any], name: str) -> None:
+    for field in ("opened", "expires", "renewed"):
+        day = entry.get(field)
+        where = f"INVALID_ARGUMENT: {name}: waiver {entry['id']}: {field}"
+        if isinstance(day, str):
+            raise WaiverError(f"{where} is text; write the date without quotes: {field} = {day}")
+        if day is not None and day > _LAST_DAY:
+            raise WaiverError(f"{where} is {day}; {_LAST_DAY} is the last day that is allowed")
+
+
 def _waiver(entry: Mapping[str, Any], name: str) -> Waiver:
+    _check_dates(entry, name)
     try:
         driver = SpecifierSet(entry["driver"])
     except InvalidSpecifier as cause:
@@ -161,19 +175,27 @@ def parse(text: str, name: str = "waivers") -> list[Waiver]:
     return waivers
 
 
+def read_text(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        WaiverError: It cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as cause:
+        raise WaiverError(f"INVALID_ARGUMENT: {path} is no UTF-8 text: {cause}") from cause
+    except OSError as cause:
+        raise WaiverError(f"UNAVAILABLE: {path}: {cause.strerror}") from cause
+
+
 def read(path: Path) -> list[Waiver]:
     """Read a waiver file.
 
     Raises:
         WaiverError: It cannot be read, or see `parse`.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as cause:
-        raise WaiverError(f"INVALID_ARGUMENT: {path} is no UTF-8 text: {cause}") from cause
-    except OSError as cause:
-        raise WaiverError(f"UNAVAILABLE: {path}: {cause.strerror}") from cause
-    return parse(text, path.name)
+    return parse(read_text(path), path.name)
 
 
 def renewed(text: str, waiver_id: str, today: datetime.date, days: int | None = None) -> str:
@@ -206,6 +228,8 @@ def renewed(text: str, waiver_id: str, today: datetime.date, days: int | None = 
         raise WaiverError(
             f"INVALID_ARGUMENT: {term} days; {waiver.kind} may hold for 1 to {longest} days"
         )
+    if today > _LAST_DAY:
+        raise WaiverError(f"INVALID_ARGUMENT: today is {today}; {_LAST_DAY} is the last day")
     expires = today + datetime.timedelta(days=term)
     blocks = re.split(r"(?m)^(?=\s*\[\[\s*waiver\s*\]\])", text)
     for number, block in enumerate(blocks):

@@ -5,10 +5,14 @@ import datetime
 import math
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chipdock.cli._command import Failure
+from chipdock.cli.exit_codes import ExitCode
 from chipdock.conformance import waiver_file, waivers
+from chipdock.conformance._cli_waivers import waivers as waivers_command
 from chipdock.conformance.case import Case
 from chipdock.conformance.outcomes import Outcome
 from chipdock.conformance.waivers import Device
@@ -94,6 +98,9 @@ def test_a_good_file_has_no_problems():
         changed(issue='"88"'),
         changed(opened='"March"'),
         changed(opened="2026-03-01T10:00:00Z"),
+        changed(opened='"2026-03-01"'),
+        changed(expires='"2026-05-01"'),
+        changed(opened="9999-12-31", expires="9999-12-31"),
         changed(expires="2026-13-01"),
         changed(owner=None),
         changed(issue=None),
@@ -268,6 +275,14 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(waiver_file.WaiverError, match="no UTF-8"):
         waiver_file.read(tmp_path / "bad.toml")
+    done = CliRunner().invoke(waivers_command, ["renew", str(tmp_path / "bad.toml"), "W-2026-001"])
+    assert isinstance(done.exception, Failure)
+    assert done.exception.code == ExitCode.WAIVERS
+
+
+def test_a_renewal_at_the_end_of_time_is_refused():
+    with pytest.raises(waiver_file.WaiverError, match="is the last day"):
+        waiver_file.renewed(GOOD, "W-2026-014", datetime.date.max)
 
 
 VALUES = st.recursive(
