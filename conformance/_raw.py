@@ -49,6 +49,10 @@ class RawTable:
         self.pointer = pointer
         self._raw = raw
 
+    def __repr__(self) -> str:
+        """Return what a failure calls it."""
+        return f"the table {self.name}"
+
     def __getattr__(self, attribute: str) -> Any:
         """Return a field; a function that is there comes as a RawSlot, NULL as it is."""
         found = getattr(self.pointer, attribute)

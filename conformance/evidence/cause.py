@@ -86,7 +86,13 @@ def in_words(record: _Record) -> str:
         late = f"no end after {float(record.get('ms') or 0.0) / 1000.0:.1f} s"
         died = f"the process died of {record.get('signal') or 'an exit'}"
         return (died if outcome == "CRASH" else late) + (where if slot else "")
-    numbers = measured(record.get("evidence") or {})
+    reason = reason.rstrip(": ")  # a plugin that gave no text of its own
+    evidence = record.get("evidence") or {}
+    said = [str(evidence[name]) for name in ("expected", "got") if name in evidence]
+    words = set(re.findall(r"\w+", reason))
+    if len(said) == 2 and words.issuperset(said):  # status names that the sentence holds already
+        evidence = {k: v for k, v in evidence.items() if k not in ("expected", "got")}
+    numbers = measured(evidence)
     if reason and numbers:
         return f"{reason} ({numbers})"
     return reason or numbers or f"no reason was recorded for {outcome}"

@@ -177,5 +177,5 @@ def publish(conclusion: Conclusion, folder: Path) -> list[Path]:
         "coverage.json": json.dumps(document["coverage"], indent=1) + "\n",
     }
     for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text, "utf-8", "backslashreplace")
     return [folder / name for name in FILES]

@@ -193,7 +193,8 @@ def write(document: Mapping[str, Any], path: Path) -> None:
     text = json.dumps(rest, indent=1, ensure_ascii=False, allow_nan=False)
     lines = [json.dumps(case, ensure_ascii=False, allow_nan=False) for case in document["cases"]]
     body = ",\n  ".join(lines)
-    path.write_text(f'{text[:-2]},\n "cases": [\n  {body}\n ]\n}}\n', encoding="utf-8")
+    whole = f'{text[:-2]},\n "cases": [\n  {body}\n ]\n}}\n'
+    path.write_text(whole, "utf-8", "backslashreplace")
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ Python, the plugin and the environment of the run, and can be sent with them to 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -21,6 +22,9 @@ __all__ = ["FOLDER", "command_of", "script", "write_all"]
 FOLDER = "repro"
 # Set by a run for its workers, or by the script itself.
 _OWN = frozenset({"CHIPDOCK_LAYERS", "CHIPDOCK_DEBUG"})
+
+# Others cannot be set in a shell.
+_NAME = re.compile(r"CHIPDOCK_[A-Za-z0-9_]*")
 
 _HEAD = """\
 #!/bin/sh
@@ -120,11 +124,17 @@ esac
 
 
 def _environment(environment: Mapping[str, str]) -> str:
-    kept = {k: v for k, v in environment.items() if k.startswith("CHIPDOCK_") and k not in _OWN}
+    kept = {k: v for k, v in environment.items() if _NAME.fullmatch(k) and k not in _OWN}
     return "".join(
         f'[ -n "${{{name}+set}}" ] || {name}={shlex.quote(value)}\nexport {name}\n'
         for name, value in sorted(kept.items())
     )
+
+
+def _flat(value: Any) -> str:
+    """Return text that cannot leave its comment, whatever a plugin or journal put into it."""
+    words = " ".join(str(value).split())
+    return "".join(c if c.isprintable() else "?" for c in words)[:300]
 
 
 def script(
@@ -153,8 +163,8 @@ def script(
     head = _HEAD.format(
         id=case["id"],
         outcome=case["outcome"],
-        device=run["device"],
-        cause=" ".join(str(case.get("cause", "")).split())[:300],
+        device=_flat(run["device"]),
+        cause=_flat(case.get("cause", "")),
         python=shlex.quote(python),
         plugin=shlex.quote(str(Path(plugin).absolute()) if plugin else ""),
         environment=_environment(os.environ if environment is None else environment),
@@ -183,7 +193,7 @@ def write_all(document: dict[str, Any], folder: Path) -> list[Path]:
         if case["outcome"] in FAILED or case["outcome"] in {Outcome.WAIVED, Outcome.XPASS}:
             path = folder / FOLDER / f"{case['id']}.sh"
             path.parent.mkdir(exist_ok=True)
-            path.write_text(script(case, document["run"]), encoding="utf-8")
+            path.write_text(script(case, document["run"]), "utf-8", "backslashreplace")
             path.chmod(0o755)
             case["repro"] = command_of(folder, case["id"])
             made.append(path)

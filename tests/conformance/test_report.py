@@ -44,6 +44,13 @@ def test_document_survives_its_file(document, tmp_path):
     assert sum(line.startswith('  {"id": ') for line in lines) == len(document["cases"])
 
 
+def test_a_text_that_is_no_unicode_is_written_as_its_code(document, tmp_path):
+    case = document["cases"][0] | {"stderr": "grr \udcff"}
+    report.write(document | {"cases": [case]}, tmp_path / "report.json")
+    assert "grr \\udcff" in (tmp_path / "report.json").read_text()
+    assert report.load(tmp_path)["cases"] == [case]
+
+
 def test_a_run_that_was_broken_off_says_so():
     records, rows = sample.every_outcome()
     made = report.build(sample.RUN, records[:1], rows)
@@ -79,6 +86,14 @@ def test_load_names_what_is_wrong(tmp_path):
         (sample.crash("L2.a.b.f32.c"), "the process died of SIGSEGV in kernel.launch, which"),
         (sample.of_kind("TIMEOUT", "L1.a.b.any.c"), "no end after 2.0 s in stream.sync, wh"),
         (sample.wrong("L2.a.b.f32.c"), "ULP 9.25, limit 4, worst at index [3, 17], expected"),
+        (
+            {
+                "id": "L1.a.b.any.c", "outcome": "FAIL",
+                "reason": "memory.copy returned OK, UNSUPPORTED was due: ",
+                "evidence": {"expected": "UNSUPPORTED", "got": "OK"},
+            },
+            "memory.copy returned OK, UNSUPPORTED was due",
+        ),
         ({"id": "L1.a.b.any.c", "outcome": "NOT_RUN"}, "no reason was recorded for NOT_RUN"),
         ({"id": "L1.a.b.any.c", "outcome": "CRASH"}, "the process died of an exit"),
     ],

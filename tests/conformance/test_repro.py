@@ -56,6 +56,21 @@ def run(file, *options, **env):
     )
 
 
+def test_nothing_that_a_plugin_says_becomes_a_command(script):
+    hostile = "a:0\ntouch pwned\x1b[2J"
+    file = script("L1.demo.wrong.f32.n1", hostile, cause=hostile, env={"CHIPDOCK_X;touch y": "1"})
+    lines = file.read_text().splitlines()
+    assert "# L1.demo.wrong.f32.n1: FAIL on a:0 touch pwned?[2J" in lines
+    assert "touch y" not in file.read_text()
+    solo = 'printf "%s|" "$@"; exit 0\n'
+    python = file.with_name("python")
+    python.write_text(f"#!/bin/sh\n{solo}")
+    python.chmod(0o755)
+    done = run(file, PYTHON=str(python))
+    assert hostile in done.stdout
+    assert not [*file.parent.glob("*pwned*")]
+
+
 def test_scripts_are_written_for_failures_only(tmp_path):
     document = report.build(sample.RUN, *sample.every_outcome(), end=sample.END)
     files = repro.write_all(document, tmp_path)
