@@ -150,6 +150,7 @@ void Device::launch(chipdock_kernel_instance* instance, chipdock_launch_desc& de
 }
 
 void Device::sync(int64_t timeout_ns) {
+  check_timeout(timeout_ns);
   check_alive();
   const int64_t end = timeout_ns < 0 ? -1 : now_ns() + timeout_ns;
   const auto left = [&] { return end < 0 ? int64_t{-1} : std::max<int64_t>(0, end - now_ns()); };

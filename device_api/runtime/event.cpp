@@ -123,6 +123,7 @@ bool Event::query() {
 }
 
 void Event::sync(int64_t timeout_ns) {
+  check_timeout(timeout_ns);
   device_->check_alive();
   refuse_captured("sync");
   if (handle_ != nullptr) {

@@ -51,6 +51,12 @@ int64_t now_ns() {
       .count();
 }
 
+void check_timeout(int64_t timeout_ns) {
+  if (timeout_ns >= -1) return;
+  raise(CHIPDOCK_INVALID_ARGUMENT, "timeout_ns is ", timeout_ns,
+        ", allowed are -1 for ever, 0 to ask only, and any number of nanoseconds above");
+}
+
 void EventState::reach(Cause cause) {
   std::vector<std::function<void()>> wakes;
   {

@@ -18,6 +18,9 @@
 
 namespace chipdock::runtime {
 
+/// Throws INVALID_ARGUMENT for a limit below -1. [DEV-8]
+void check_timeout(int64_t timeout_ns);
+
 /// The first error of a stream or device; NULL while there is none.
 using Cause = std::shared_ptr<const Error>;
 

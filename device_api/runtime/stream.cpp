@@ -178,6 +178,7 @@ void Stream::raise_if_failed(const char* what) const {
 }
 
 void Stream::sync(int64_t timeout_ns) {
+  check_timeout(timeout_ns);  // a plugin's complaint about it would fail the stream
   device_->check_alive();
   refuse_inside_function("sync");
   refuse_captured("sync");

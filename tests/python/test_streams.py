@@ -134,6 +134,17 @@ def test_sync_with_a_time_limit(device, stream):
     device.sync()
 
 
+def test_a_time_limit_below_minus_one_is_refused_and_does_no_harm(device, stream):
+    event = chipdock.Event(device)
+    event.record(stream)
+    for wait in (stream.sync, event.sync, device.sync):
+        with pytest.raises(chipdock.errors.InvalidArgumentError, match="timeout_ns is -2"):
+            wait(-2)
+    stream.sync()
+    event.sync()
+    assert stream.query()
+
+
 def test_timing(device, stream):
     start, end = chipdock.Event(device, timing=True), chipdock.Event(device, timing=True)
     start.record(stream)
