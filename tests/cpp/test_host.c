@@ -30,6 +30,7 @@ static void plugins_are_listed_with_state_and_cause(void) {
   chipdock_host_desc desc = {sizeof(desc), 0, 2, 0, NULL, "none"};
   chipdock_host_plugin_info info = {sizeof(info), 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL};
   chipdock_host_runtime* host = NULL;
+  chipdock_host_device* device = NULL;
   uint32_t count = 0, index = 9;
   paths[1] = cpu_path();
   desc.paths = paths;
@@ -48,6 +49,9 @@ static void plugins_are_listed_with_state_and_cause(void) {
   CHECK(index == 9);
   OK(chipdock_host_plugin_count(host, &count, E));
   CHECK(count == 3);
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "not loaded: /nowhere/lib.so (UNAVAILABLE",
+        chipdock_host_device_open(host, "acme:0", NULL, &device, E));
+  CHECK(device == NULL);
   chipdock_host_destroy(host);
 }
 
@@ -83,6 +87,8 @@ static void devices_are_found_by_name(void) {
         chipdock_host_device_open(host, "cpu:99", NULL, &device, E));
   FAILS(CHIPDOCK_INVALID_ARGUMENT, "must look like",
         chipdock_host_device_open(host, "cpu:x", NULL, &device, E));
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "'\\xff\\xfe'",
+        chipdock_host_device_open(host, "\xff\xfe", NULL, &device, E));
   FAILS(CHIPDOCK_INVALID_ARGUMENT, "name is NULL",
         chipdock_host_device_open(host, NULL, NULL, &device, E));
   FAILS(CHIPDOCK_INVALID_ARGUMENT, "host is NULL",
@@ -99,6 +105,7 @@ static void devices_are_found_by_name(void) {
   }
   device = open_cpu(host);
   OK(chipdock_host_device_sync(device, -1, E));
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "timeout_ns is -2", chipdock_host_device_sync(device, -2, E));
   OK(chipdock_host_device_memory(device, 0, &stats, E));
   CHECK(stats.used_bytes == 0);
   FAILS(CHIPDOCK_INVALID_ARGUMENT, "trim", chipdock_host_device_memory(device, 2, &stats, E));

@@ -24,6 +24,31 @@ std::string known_devices(const chipdock_host_runtime& host) {
   return text.empty() ? "no device is here" : "devices here are " + text;
 }
 
+/// Why plugins that could have been meant are not there; "" if all are.
+std::string failed_plugins(const chipdock_host_runtime& host) {
+  std::string text;
+  for (const LoadReport& report : host.plugins) {
+    if (report.state == runtime::PluginState::kReady) continue;
+    text += (text.empty() ? "; not loaded: " : "; ") + report.path + " (" + report.cause + ")";
+  }
+  return text;
+}
+
+/// A name in ASCII as error text shows it, for whatever bytes a caller gives.
+std::string shown(const std::string& name) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f) {
+      text += c;
+    } else {
+      text += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return text;
+}
+
 /// The device behind a name. [HDV-1]
 Found find(chipdock_host_runtime& host, const std::string& name) {
   const size_t colon = name.rfind(':');
@@ -31,7 +56,7 @@ Found find(chipdock_host_runtime& host, const std::string& name) {
   const std::string digits = colon == std::string::npos ? "0" : name.substr(colon + 1);
   const bool number = !digits.empty() && digits.size() < 9 &&
                       digits.find_first_not_of("0123456789") == std::string::npos;
-  require(!base.empty() && number, "device name '", name,
+  require(!base.empty() && number, "device name '", shown(name),
           "' must look like 'acme:0': a plugin and ", "a number");
   const int32_t index = std::stoi(digits);
   const std::lock_guard lock(host.mutex);
@@ -47,8 +72,8 @@ Found find(chipdock_host_runtime& host, const std::string& name) {
       return {report.plugin, index};
     }
   }
-  runtime::raise(CHIPDOCK_INVALID_ARGUMENT, "no plugin provides '", name, "', ",
-                 known_devices(host));
+  runtime::raise(CHIPDOCK_INVALID_ARGUMENT, "no plugin provides '", shown(name), "', ",
+                 known_devices(host), failed_plugins(host));
 }
 
 runtime::Options read_options(const chipdock_host_device_desc& desc) {
