@@ -304,6 +304,34 @@ static void one_operator_runs(void) {
   chipdock_host_destroy(host);
 }
 
+static void outputs_and_bodies_that_an_operator_has_not_are_refused(void) {
+  static const char* const kControl[3] = {"If", "Loop", "Scan"};
+  chipdock_host_runtime* host = make_host();
+  chipdock_host_device* device = open_cpu(host);
+  const int64_t shape[1] = {3};
+  const chipdock_dtype dtypes[3] = {kFloat, kFloat, kFloat}, numbers[2] = {kInt, kInt};
+  const chipdock_host_tensor* inputs[2];
+  chipdock_host_tensor* tensor = make_tensor(device, kFloat, 1, shape, NULL);
+  chipdock_host_tensor* outputs[3] = {NULL, NULL, NULL};
+  chipdock_host_op_desc desc = op_desc("Relu", 14, 1, inputs, dtypes);
+  uint32_t i;
+  inputs[0] = inputs[1] = tensor;
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "no output 1",
+        chipdock_host_run_op(device, &desc, 3, outputs, E));
+  CHECK(outputs[0] == NULL && outputs[1] == NULL && outputs[2] == NULL);
+  desc = op_desc("Shape", 15, 1, inputs, numbers);
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "the operator has 1",
+        chipdock_host_run_op(device, &desc, 2, outputs, E));
+  for (i = 0; i < 6; ++i) {
+    desc = op_desc(kControl[i / 2], 16, 2 * (i % 2), inputs, dtypes);
+    FAILS(CHIPDOCK_INVALID_ARGUMENT, "bodies []",
+          chipdock_host_run_op(device, &desc, 1, outputs, E));
+  }
+  chipdock_host_tensor_destroy(tensor);
+  chipdock_host_device_close(device);
+  chipdock_host_destroy(host);
+}
+
 static void two_hosts_live_side_by_side(void) {
   chipdock_host_runtime *first = make_host(), *second = make_host();
   chipdock_host_device *one = open_cpu(first), *two = open_cpu(second);
@@ -340,6 +368,7 @@ int main(void) {
   tensors_copy_view_and_borrow();
   streams_order_work();
   one_operator_runs();
+  outputs_and_bodies_that_an_operator_has_not_are_refused();
   two_hosts_live_side_by_side();
   printf("%d failed checks\n", g_failures);
   return g_failures == 0 ? 0 : 1;

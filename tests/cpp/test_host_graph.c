@@ -315,12 +315,77 @@ static void bodies_capture_outer_values(void) {
   chipdock_host_destroy(host);
 }
 
+/* A body without captures: of its values, the first `inputs` are inputs and outputs alike. */
+static chipdock_host_graph* make_body(uint32_t inputs, uint32_t outputs) {
+  chipdock_host_graph* graph = NULL;
+  int32_t values[4];
+  uint32_t i;
+  OK(chipdock_host_graph_create(&graph, E));
+  for (i = 0; i < inputs; ++i) values[i] = add_value(graph, NULL, kFloat, -1, NULL, NULL, 0);
+  OK(chipdock_host_graph_set_inputs(graph, inputs, values, E));
+  OK(chipdock_host_graph_set_outputs(graph, outputs, values, E));
+  return graph;
+}
+
+static void bodies_that_do_not_fit_are_refused(void) {
+  chipdock_host_graph *graph = NULL, *three = make_body(3, 2), *few = make_body(3, 1);
+  chipdock_host_body body = {sizeof(body), 0, "body", NULL, NULL};
+  const chipdock_host_body* const list[2] = {&body, &body};
+  chipdock_host_node_desc node;
+  int32_t x, y, z, three_values[3], outputs[2];
+  OK(chipdock_host_graph_create(&graph, E));
+  x = add_value(graph, "x", kFloat, -1, NULL, NULL, 0);
+  y = add_value(graph, "y", kFloat, -1, NULL, NULL, 0);
+  z = add_value(graph, "z", kFloat, -1, NULL, NULL, 0);
+  OK(chipdock_host_graph_set_inputs(graph, 1, &x, E));
+  three_values[0] = three_values[1] = three_values[2] = x;
+  outputs[0] = y;
+  outputs[1] = z;
+  body.graph = three;
+  node = node_desc("Loop", 16, 3, three_values, outputs);
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "bodies []", chipdock_host_graph_add_node(graph, &node, E));
+  node.bodies = list;
+  node.body_count = 2;
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "body, body", chipdock_host_graph_add_node(graph, &node, E));
+  node.body_count = 1;
+  body.attribute = "banana";
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "banana", chipdock_host_graph_add_node(graph, &node, E));
+  body.attribute = "body";
+  body.graph = few; /* a condition, and nothing for the carried value */
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "1 outputs", chipdock_host_graph_add_node(graph, &node, E));
+  body.graph = three;
+  node.input_count = 1;
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "must have 2", chipdock_host_graph_add_node(graph, &node, E));
+  node.input_count = 2;
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "3 inputs", chipdock_host_graph_add_node(graph, &node, E));
+  node.input_count = 3;
+  three_values[2] = CHIPDOCK_HOST_NO_VALUE;
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "not given", chipdock_host_graph_add_node(graph, &node, E));
+  three_values[2] = x;
+  node.output_count = 2;
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "2 outputs", chipdock_host_graph_add_node(graph, &node, E));
+  node.output_count = 1;
+  node.op = "Scan";
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "num_scan_inputs=0",
+        chipdock_host_graph_add_node(graph, &node, E));
+  node.op = "If";
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "then_branch", chipdock_host_graph_add_node(graph, &node, E));
+  node.op = "Relu";
+  FAILS(CHIPDOCK_INVALID_ARGUMENT, "only If", chipdock_host_graph_add_node(graph, &node, E));
+  node.op = "Loop";
+  OK(chipdock_host_graph_add_node(graph, &node, E));
+  chipdock_host_graph_destroy(three);
+  chipdock_host_graph_destroy(few);
+  chipdock_host_graph_destroy(graph);
+}
+
 int main(void) {
   a_graph_runs_at_two_shapes();
   mistakes_in_a_graph_are_found();
   kept_constants_are_released_once();
   compiling_freezes_and_names_what_is_missing();
   bodies_capture_outer_values();
+  bodies_that_do_not_fit_are_refused();
   printf("%d failed checks\n", g_failures);
   return g_failures == 0 ? 0 : 1;
 }

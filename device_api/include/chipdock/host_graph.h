@@ -130,8 +130,9 @@ chipdock_host_graph_add_value(chipdock_host_graph* graph, const chipdock_host_va
  * Threading: one thread at a time per graph.
  * Blocking:  never.
  * Errors:    INVALID_ARGUMENT: NULL, a size, a value that does not exist, is read before it has a
- *            source or gets a second one, a body whose inputs do not fit. UNSUPPORTED: an unknown
- *            attribute kind. FAILED_PRECONDITION: HGR-5. Operators are looked up at compile.
+ *            source or gets a second one, a body too few or too many or whose inputs or outputs
+ *            do not fit. UNSUPPORTED: an unknown attribute kind. FAILED_PRECONDITION: HGR-5.
+ *            Operators are looked up at compile.
  * Since:     host 0.1.
  */
 CHIPDOCK_HOST_API chipdock_status CHIPDOCK_CALL chipdock_host_graph_add_node(

@@ -2,6 +2,7 @@
 // host_graph.h: building the executor's graph, with the checks that the Python layer makes for ONNX
 // files: every value has one source, and that before it is read.
 #include "embed/embed.hpp"
+#include "exec/check_bodies.hpp"
 
 namespace chipdock::embed {
 namespace {
@@ -182,6 +183,9 @@ chipdock_status CHIPDOCK_CALL chipdock_host_graph_add_node(chipdock_host_graph* 
     need_list(given.bodies, given.body_count, "bodies");
     for (uint32_t i = 0; i < given.body_count; ++i) {
       node->subgraphs.push_back(read_body(own, given.bodies[i]));
+    }
+    if (given.body_count > 0 || chipdock::runtime::is_control(*node)) {
+      chipdock::runtime::check_bodies(*node);
     }
     own.graph->nodes.reserve(own.graph->nodes.size() + 1);
     give_sources(own, node->outputs, "outputs");

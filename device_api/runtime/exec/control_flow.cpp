@@ -36,7 +36,7 @@ std::vector<TensorRef> run_if(const Step& step, const std::vector<const TensorRe
     }
     at += captured;
   }
-  raise(CHIPDOCK_INVALID_ARGUMENT, describe(*step.node), " has no ", condition ? "then" : "else",
+  raise(CHIPDOCK_INTERNAL, describe(*step.node), " has no ", condition ? "then" : "else",
         "_branch");
 }
 

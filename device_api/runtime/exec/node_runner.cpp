@@ -87,7 +87,14 @@ void infer_shapes(const IrNode& node, const Op& op, const std::vector<ShapeInput
   ShapeContext context(description.get(), inputs, outputs);
   try {
     op.shape(context);
-    for (const ShapeOutput& output : outputs) check_bytes(output.dtype, output.dims, node.op);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const bool wanted = i < node.outputs.size() && node.outputs[i] >= 0;
+      if (wanted && !outputs[i].described) {
+        raise(CHIPDOCK_INVALID_ARGUMENT, node.op, " has no output ", i, ", ", outputs.size(),
+              " are asked for");
+      }
+      check_bytes(outputs[i].dtype, outputs[i].dims, node.op);
+    }
   } catch (const kit::Failure& failure) {
     throw Error(failure.code(), std::string(failure.what()) + " (in " + describe(node) + ")");
   } catch (const Error& error) {

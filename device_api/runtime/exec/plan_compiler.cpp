@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "exec/check_bodies.hpp"
 #include "exec/node_runner.hpp"
 #include "host_ops/host_op.hpp"
 
@@ -19,10 +20,6 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 std::string kernel_name(const chipdock_kernel& kernel) {
   return kernel.name != nullptr ? kernel.name : kernel.op;
-}
-
-bool is_control(const IrNode& node) {
-  return node.domain.empty() && (node.op == "If" || node.op == "Loop" || node.op == "Scan");
 }
 
 }  // namespace
@@ -76,7 +73,10 @@ void PlanCompiler::find_operators() {
   host_ops_.resize(graph().nodes.size(), nullptr);
   for (size_t i = 0; i < graph().nodes.size(); ++i) {
     const IrNode& node = *graph().nodes[i];
-    if (is_control(node)) continue;
+    if (is_control(node)) {
+      check_bodies(node);
+      continue;
+    }
     const Op* op = find_op(node.domain, node.op, node.since_version);
     // Dims alone are the same for strings: Shape and Size need no operator of their own.
     const bool dims_only = op != nullptr && (op->flags & kOpShapeOnly) != 0;
@@ -92,6 +92,8 @@ void PlanCompiler::find_operators() {
       missing_.push_back(describe(node) + " (" + node.op + "-" +
                          std::to_string(node.since_version) +
                          ": chipdock does not know this operator)");
+    } else {
+      check_bodies(node);
     }
   }
   if (!missing_.empty()) report_missing();
@@ -250,6 +252,10 @@ void PlanCompiler::place(size_t index) {
     step.host_inputs = op.host_inputs;
     placement = Placement::kView;
   } else if ((op.flags & kOpShapeOnly) != 0) {
+    if (extra_output) {
+      raise(CHIPDOCK_INVALID_ARGUMENT, describe(node), " has ", node.outputs.size(),
+            " outputs, the operator has 1");
+    }
     step.kind = StepKind::kShapeOf;
     placement = Placement::kShape;
   } else {

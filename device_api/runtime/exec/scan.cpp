@@ -24,16 +24,8 @@ class Scan {
     const kit::NodeView view(description.get());
     const auto given = static_cast<size_t>(view.integer("num_scan_inputs", 0));
     first_ = batched_ ? 1 : 0;  // of Scan-8, input 0 has the lengths
-    if (given == 0 || given + first_ > node_.inputs.size()) {
-      raise(CHIPDOCK_INVALID_ARGUMENT, describe(node_), " has num_scan_inputs=", given,
-            ", allowed are 1 to ", node_.inputs.size() - first_);
-    }
     scan_inputs_ = given;
     carried_ = node_.inputs.size() - first_ - given;
-    if (body_.graph().outputs.size() < carried_) {
-      raise(CHIPDOCK_INVALID_ARGUMENT, "the body of ", describe(node_), " has ",
-            body_.graph().outputs.size(), " outputs, fewer than the ", carried_, " of the state");
-    }
     scan_outputs_ = body_.graph().outputs.size() - carried_;
     input_axes_ = entries(view, "scan_input_axes", scan_inputs_);
     output_axes_ = entries(view, "scan_output_axes", scan_outputs_);

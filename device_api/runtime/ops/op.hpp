@@ -38,6 +38,7 @@ struct ShapeInput {
 struct ShapeOutput {
   chipdock_dtype dtype{};  ///< Preset from the model; the function may set it.
   Dims dims;               ///< The upper bound if the operator is data-dependent.
+  bool described = false;  ///< The function said what it is: the operator has such an output.
 };
 
 /// The question put to a shape function: node and inputs in, outputs out.
@@ -62,12 +63,13 @@ class ShapeContext {
   std::vector<double> numbers(size_t i) const;
   /// Describes output i; does nothing if the model does not ask for that output.
   void set(size_t i, Dims dims) {
-    if (i < outputs_.size()) outputs_[i].dims = std::move(dims);
-  }
-  void set(size_t i, Dims dims, chipdock_dtype dtype) {
     if (i >= outputs_.size()) return;
     outputs_[i].dims = std::move(dims);
-    outputs_[i].dtype = dtype;
+    outputs_[i].described = true;
+  }
+  void set(size_t i, Dims dims, chipdock_dtype dtype) {
+    set(i, std::move(dims));
+    if (i < outputs_.size()) outputs_[i].dtype = dtype;
   }
 
  private:
