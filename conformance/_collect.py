@@ -144,7 +144,9 @@ def _add_named(function: types.FunctionType, parts: dict[Any, str]) -> None:
         elif isinstance(found, types.ModuleType) and found.__name__.startswith(_HELPERS):
             _add(found, parts)
         elif isinstance(found, int | float | str | tuple | frozenset) and name not in parts:
-            parts[name] = f"{name} = {sorted(found) if isinstance(found, frozenset) else found!r}"
+            text = f"{name} = {sorted(found) if isinstance(found, frozenset) else found!r}"
+            # Where a function happens to lie is no part of what a case does.
+            parts[name] = re.sub(r" at 0x[0-9a-f]+>", ">", text)
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

@@ -104,6 +104,13 @@ def test_a_body_hash_follows_the_function_its_helpers_and_its_variant(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_body_hash_is_the_same_in_every_process(tmp_path):
+    text = BODY.replace("LIMIT = 3", "LIMIT = 3, lambda x: x")
+    found = [bodies(write(tmp_path / name, text)[1]) for name in ("one", "two")]
+    assert found[0] == found[1]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
