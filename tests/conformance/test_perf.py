@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Level P: what it concludes from samples, and against a plugin that was made slow."""
 
+import json
 import os
 import subprocess
 import sys
@@ -74,8 +75,14 @@ def test_what_against_can_name(tmp_path):
     assert other_of(f"old:0@{library}", "acme:1") == Other("old:0", str(library))
     assert other_of("old:0", "acme:1") == Other("old:0")
     hashed = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
-    line = '{"type":"run","device":"old:2","plugin":{"path":"%s","sha256":"%s"}}\n'
-    (tmp_path / "results.jsonl").write_text(line % (library, hashed))
+    options = {"device": "old:2", "plugin": "", "jobs": 1, "seed": 0, "mask": "none", "memory": 0,
+               "timeout_scale": 1.0, "reset_command": "", "selection": {}}  # fmt: skip
+    line = {
+        "type": "run", "suite_root": "0", "device": "old:2", "options": options, "selected": [],
+        "plugin": {"path": str(library), "sha256": hashed}, "started": "2026-01-01T00:00:00",
+        "device_info": {"product": "", "architecture": "", "driver": ""},
+    }  # fmt: skip
+    (tmp_path / "results.jsonl").write_text(json.dumps(line) + "\n")
     assert other_of(str(tmp_path), "acme:1") == Other("old:2", str(library))
     library.write_bytes(b"y")
     with pytest.raises(HostLacks, match="is gone or another build by now"):
