@@ -117,6 +117,7 @@ def test_runs_with_and_without_something_to_compare_with(tmp_path):
     assert (alone.code, alone.case.outcome) == (3, "NOT_RUN")
     assert alone.case.evidence["seconds"] > 0
     against = conformance("against", "--against", str(tmp_path / "alone"))
-    assert against.case.outcome in {"PASS", "QUALITY_WARN", "FAIL"}
+    # FLAKY: slower in the first attempt, not in the second; both were compared.
+    assert against.case.outcome in {"PASS", "QUALITY_WARN", "FAIL", "FLAKY"}
     assert against.case.evidence["against"] == str(tmp_path / "alone")
     assert against.case.evidence["pairs"] == 10

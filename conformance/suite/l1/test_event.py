@@ -17,6 +17,7 @@ _EVENT = "slot:event.create"
 _HOST = "slot:event.create and slot:stream.host_function"
 _TIMED = "slot:event.elapsed"
 _TIMING = 1
+_MOMENT = 20_000_000  # nanoseconds
 _ORDER = ("event.record", "stream.wait_event")
 
 
@@ -89,11 +90,15 @@ def test_order_between_streams(target: Target, variant: Variant) -> None:
         size, data = variant.size, pattern(variant.size, seed=30)
         middle, last = device.alloc(size), device.alloc(size)
         device.write(middle, bytes(size))
-        with Gate(device, first):
+        with Gate(device, first) as gate:
             device.write(middle, data, stream=first)
             device.ok("event.record", event, first)
             device.ok("stream.wait_event", second, event)
             device.move(middle, last, size, stream=second)
+            held = gate.held
+            # A stream that did not wait has all the time it needs to show it.
+            status = status_name(device.call("stream.sync", second, _MOMENT))
+            assert status == "TIMEOUT" or not held, f"the waiting stream's work ended: {status}"
         device.sync(second)
         check_bytes(device.read(last, size), data, "what the second stream read")
 
