@@ -148,6 +148,10 @@ void register_graph(py::module_& module) {
           },
           py::arg("name"), py::arg("domain"), py::arg("op"), py::arg("since_version"),
           py::arg("inputs"), py::arg("outputs"), docs::ModelGraph::add_node)
+      .def_property_readonly(
+          "node_count", [](const IrGraph& graph) { return graph.nodes.size(); },
+          docs::ModelGraph::node_count)
+      .def("stand_for", &IrGraph::stand_for, py::arg("first"), docs::ModelGraph::stand_for)
       .def(
           "set_inputs",
           [](IrGraph& graph, const std::vector<int32_t>& values) { graph.inputs = values; },

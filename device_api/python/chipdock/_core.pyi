@@ -903,6 +903,20 @@ class ModelGraph:
         Returns:
             The node, to give attributes to.
         """
+    @property
+    def node_count(self) -> int:
+        """Nodes added so far, but for those that another stands for."""
+    def stand_for(self, first: int) -> None:
+        """Make the last node stand for those before it.
+
+        They are taken again if no kernel of the device accepts it.
+
+        Args:
+            first: Index of the first of them.
+
+        Raises:
+            InvalidArgumentError: There is no such node.
+        """
     def set_inputs(self, values: Sequence[int]) -> None:
         """Say which values a run is given.
 

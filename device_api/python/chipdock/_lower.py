@@ -7,8 +7,7 @@ failure.
 """
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import onnx
@@ -17,6 +16,7 @@ from onnx import AttributeProto, defs
 from chipdock import _core
 from chipdock._bodies import own_body
 from chipdock._functions import expand, function_body
+from chipdock._fusion import OPSET, Constant, FusedGraph, Node, fuse, fusion_wanted, schema_of
 from chipdock._inference import prepared
 from chipdock._onnx_file import ModelFile, sparse_array, tensor_array
 from chipdock._onnx_graph import (
@@ -33,8 +33,6 @@ from chipdock._onnx_graph import (
 )
 from chipdock._onnx_types import (
     ValueInfo,
-    is_tensor,
-    numpy_dtype,
     shape_advice,
     tensor_type,
     type_proto,
@@ -42,6 +40,7 @@ from chipdock._onnx_types import (
     value_info,
     value_shape,
 )
+from chipdock._scope import Scope
 from chipdock._target import Target
 from chipdock.errors import UnsupportedError
 
@@ -58,46 +57,6 @@ _KINDS = {
 }
 
 
-@dataclass
-class _Scope:
-    """One graph being lowered. Names not found here are captured from the outer scope."""
-
-    graph: "_core.ModelGraph"
-    outer: "_Scope | None" = None
-    numbers: dict[str, int] = field(default_factory=dict)
-    types: dict[str, str] = field(default_factory=dict)  # as schemas write them, by name
-    shapes: dict[str, list[int] | None] = field(default_factory=dict)
-    captures: list[tuple[int, int]] = field(default_factory=list)
-    constants: set[str] = field(default_factory=set)
-    inferred: set[str] = field(
-        default_factory=set
-    )  # types that onnx's inference says, not the file
-
-    def declare(self, name: str) -> int:
-        text = self.types.get(name)
-        # numpy's object stands for all that no device can hold.
-        numpy = None
-        if text is not None:
-            numpy = numpy_dtype(text, name) if is_tensor(text) else np.dtype(object)
-        number = self.graph.add_value(name, numpy, self.shapes.get(name))
-        self.numbers[name] = number
-        return number
-
-    def find(self, name: str) -> int | None:
-        if name in self.numbers:
-            return self.numbers[name]
-        if self.outer is None:
-            return None
-        outside = self.outer.find(name)
-        if outside is None:
-            return None
-        self.types[name] = self.outer.types[name]
-        self.shapes[name] = self.outer.shapes.get(name)
-        number = self.declare(name)
-        self.captures.append((outside, number))
-        return number
-
-
 class _Lowering:
     def __init__(self, file: ModelFile, target: "Target | None") -> None:
         self.file = file
@@ -107,10 +66,10 @@ class _Lowering:
         }
 
     def graph(
-        self, proto: onnx.GraphProto, outer: _Scope | None, given: Sequence[str | None] = ()
-    ) -> tuple[_Scope, list[ValueInfo], list[ValueInfo]]:
+        self, proto: onnx.GraphProto, outer: Scope | None, given: Sequence[str | None] = ()
+    ) -> tuple[Scope, list[ValueInfo], list[ValueInfo]]:
         """Lower a graph; `given` are types of its inputs for those that declare none."""
-        scope = _Scope(_core.ModelGraph(), outer)
+        scope = Scope(_core.ModelGraph(), outer)
         for value in (*proto.value_info, *proto.input, *proto.output):
             text = type_text(value.type)
             if text is not None:
@@ -137,27 +96,69 @@ class _Lowering:
             if outer is None and value.shape is not None:
                 names = [d if isinstance(d, str) else "" for d in value.shape]
                 scope.graph.name_dims(number, names)
-        for node in in_order(proto, set(scope.numbers)):
-            self.node(scope, node)
+        nodes = in_order(proto, set(scope.numbers))
+        if self.target is None or not fusion_wanted():
+            for node in nodes:
+                self.node(scope, node)
+        else:
+            self._fused(scope, nodes, proto)
         outputs = [self._output(scope, value) for value in proto.output]
         captured = [inner for _, inner in scope.captures]
         scope.graph.set_inputs([scope.numbers[v.name] for v in inputs] + captured)
         scope.graph.set_outputs([scope.numbers[v.name] for v in proto.output])
         return scope, inputs, outputs
 
-    def _initializer(self, scope: _Scope, name: str, array: np.ndarray, data_type: int) -> None:
+    def _fused(self, scope: Scope, nodes: Iterable[onnx.NodeProto], proto: onnx.GraphProto) -> None:
+        assert self.target is not None
+        for node in fuse(FusedGraph(nodes, proto, self._known(scope, nodes)), self.target.runs):
+            if node.made:
+                self._whole(scope, node)
+            else:
+                self.node(scope, node.proto)
+
+    def _known(
+        self, scope: Scope, nodes: Iterable[onnx.NodeProto]
+    ) -> Callable[[str], Constant | None]:
+        """What is known of the constants that the nodes of a graph can read."""
+        for node in nodes:
+            if node.op_type == "Constant" and node.domain in {"", "ai.onnx"} and node.output:
+                array, data_type = constant_value(node, self.file)
+                scope.arrays[node.output[0]] = Constant(array, data_type)
+        return scope.known
+
+    def _whole(self, scope: Scope, node: Node) -> None:
+        """Lower a node that a rule made, with those that it stands for inside."""
+        outside = self.opsets
+        self.opsets = {**outside, "": OPSET}
+        for before in node.before:
+            self.node(scope, before)
+        self.opsets = outside
+        first = scope.graph.node_count
+        for original in node.origin:
+            self.node(scope, original)
+        proto = node.proto
+        schema = None if node.domain else schema_of(proto.op_type)
+        since = 1 if schema is None else schema.since_version
+        inputs = [self._find(scope, proto, name) for name in proto.input]
+        outputs = [scope.numbers[name] for name in proto.output]
+        whole = (proto.name, node.domain, proto.op_type, since, inputs, outputs)
+        lowered = scope.graph.add_node(*whole)
+        self._attributes(lowered, proto, schema)
+        scope.graph.stand_for(first)
+
+    def _initializer(self, scope: Scope, name: str, array: np.ndarray, data_type: int) -> None:
         if name in scope.numbers:
             raise bad(f"initializer {name!r} is declared twice")
         self.constant(scope, name, array, data_type)
 
-    def _input(self, scope: _Scope, value: onnx.ValueInfoProto, given: str | None) -> ValueInfo:
+    def _input(self, scope: Scope, value: onnx.ValueInfoProto, given: str | None) -> ValueInfo:
         text = type_text(value.type) or given
         if text is None:
             raise bad(f"input {value.name!r} has no type; run onnx.shape_inference first")
         scope.types[value.name] = text
         return value_info(value, text)
 
-    def _output(self, scope: _Scope, value: onnx.ValueInfoProto) -> ValueInfo:
+    def _output(self, scope: Scope, value: onnx.ValueInfoProto) -> ValueInfo:
         if scope.find(value.name) is None:
             raise bad(f"output {value.name!r} is computed by no node")
         text = scope.types[value.name]
@@ -169,13 +170,13 @@ class _Lowering:
             )
         return value_info(value, text)
 
-    def constant(self, scope: _Scope, name: str, array: np.ndarray, data_type: int) -> None:
+    def constant(self, scope: Scope, name: str, array: np.ndarray, data_type: int) -> None:
         scope.types[name] = tensor_type(data_type)
         scope.shapes[name] = list(array.shape)
-        scope.constants.add(name)
+        scope.arrays[name] = Constant(array, data_type)
         scope.graph.add_constant(scope.declare(name), array)
 
-    def node(self, scope: _Scope, node: onnx.NodeProto) -> None:
+    def node(self, scope: Scope, node: onnx.NodeProto) -> None:
         domain = "" if node.domain == "ai.onnx" else node.domain
         if node.op_type == "Constant" and not domain:
             self._constant_node(scope, node)
@@ -206,7 +207,7 @@ class _Lowering:
         self._attributes(lowered, node, schema)
 
     def _expanded(
-        self, scope: _Scope, node: onnx.NodeProto, domain: str, schema: defs.OpSchema | None
+        self, scope: Scope, node: onnx.NodeProto, domain: str, schema: defs.OpSchema | None
     ) -> bool:
         """Lower the body of an operator that is a function and has no kernel; True if done."""
         since = schema.since_version if schema is not None else self.opsets.get(domain, 1)
@@ -242,7 +243,7 @@ class _Lowering:
             return False
         return self.target.runs(domain, node.op_type, schema.since_version)
 
-    def _find(self, scope: _Scope, node: onnx.NodeProto, name: str) -> int:
+    def _find(self, scope: Scope, node: onnx.NodeProto, name: str) -> int:
         if not name:
             return -1
         number = scope.find(name)
@@ -282,12 +283,12 @@ class _Lowering:
                        f"{schema.max_output} are allowed")  # fmt: skip
         return schema
 
-    def _constant_node(self, scope: _Scope, node: onnx.NodeProto) -> None:
+    def _constant_node(self, scope: Scope, node: onnx.NodeProto) -> None:
         array, data_type = constant_value(node, self.file)
         self.constant(scope, node.output[0], array, data_type)
 
     def _settle_by_body(
-        self, scope: _Scope, node: onnx.NodeProto, body: str, results: list[ValueInfo]
+        self, scope: Scope, node: onnx.NodeProto, body: str, results: list[ValueInfo]
     ) -> None:
         """Outputs of If, Loop and Scan have their body's types; of a Loop's all but the first."""
         given = results[1:] if node.op_type == "Loop" else results
@@ -303,7 +304,7 @@ class _Lowering:
                 )
 
     def _settle_types(
-        self, scope: _Scope, node: onnx.NodeProto, schema: defs.OpSchema | None
+        self, scope: Scope, node: onnx.NodeProto, schema: defs.OpSchema | None
     ) -> None:
         bodies = any(a.type == AttributeProto.GRAPH for a in node.attribute)
         for index, name in enumerate(node.output):

@@ -23,6 +23,7 @@ __all__ = [
     "label",
     "output_type",
     "plain",
+    "reads",
 ]
 
 _SCAN_WITHOUT_LENGTHS = 9  # input 0 of Scan-8 has the lengths of the sequences
@@ -241,7 +242,7 @@ def in_order(proto: onnx.GraphProto, known: set[str]) -> Iterable[onnx.NodeProto
                 stack.pop()
                 continue
             state[index] = 1
-            needs = [producer[n] for n in _reads(proto.node[index]) if n in producer]
+            needs = [producer[n] for n in reads(proto.node[index]) if n in producer]
             waiting = [n for n in needs if state[n] != 2 and n != index]
             if any(state[n] == 1 for n in waiting) or index in needs:
                 node = proto.node[index]
@@ -255,11 +256,12 @@ def in_order(proto: onnx.GraphProto, known: set[str]) -> Iterable[onnx.NodeProto
     return order
 
 
-def _reads(node: onnx.NodeProto) -> Iterable[str]:
+def reads(node: onnx.NodeProto) -> Iterable[str]:
+    """Names that a node reads, its bodies' from outside included; one read twice comes twice."""
     yield from filter(None, node.input)
     for attribute in node.attribute:
         for body in [attribute.g] if attribute.type == AttributeProto.GRAPH else []:
             inside = {n for b in body.node for n in b.output} | {v.name for v in body.input}
             for inner in body.node:
-                yield from (n for n in _reads(inner) if n not in inside)
+                yield from (n for n in reads(inner) if n not in inside)
             yield from (v.name for v in body.output if v.name not in inside)

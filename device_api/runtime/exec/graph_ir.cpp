@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "chipdock/plugin_kit.hpp"
+
 namespace chipdock::runtime {
 
 chipdock_attribute& Attributes::add(const std::string& name, int32_t kind) {
@@ -69,6 +71,15 @@ void Attributes::add_tensor(const std::string& name, chipdock_dtype dtype, Dims 
   value.tensor.shape = value.dims.data();
   value.tensor.host = value.bytes.get();
   attribute.tensor = &value.tensor;
+}
+
+void IrGraph::stand_for(size_t first) {
+  kit::require(first < nodes.size(), "stand_for(", first, ") of a graph of ", nodes.size(),
+               " nodes");
+  const auto begin = nodes.begin() + static_cast<ptrdiff_t>(first);
+  const std::shared_ptr<IrNode> last = nodes.back();
+  last->stands_for.assign(begin, nodes.end() - 1);
+  nodes.erase(begin, nodes.end() - 1);
 }
 
 }  // namespace chipdock::runtime

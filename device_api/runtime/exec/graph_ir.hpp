@@ -85,6 +85,8 @@ struct IrNode {
   std::vector<int32_t> inputs;   ///< Value numbers, -1 = not given.
   std::vector<int32_t> outputs;  ///< Value numbers, -1 = not wanted.
   std::vector<IrSubgraph> subgraphs;
+  /// Nodes that compute the same, in execution order; taken if no kernel accepts this one.
+  std::vector<std::shared_ptr<IrNode>> stands_for;
 };
 
 struct IrGraph {
@@ -94,6 +96,9 @@ struct IrGraph {
   std::vector<int32_t> inputs,
       outputs;  ///< Captured values of a body are inputs behind the formal ones.
   std::map<int32_t, IrConstant> constants;
+
+  /// Makes the last node stand for the nodes from `first` on that come before it.
+  void stand_for(size_t first);
 };
 
 }  // namespace chipdock::runtime

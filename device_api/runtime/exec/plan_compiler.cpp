@@ -56,6 +56,7 @@ void PlanCompiler::place_all() {
   node_count_ = graph().nodes.size();
   find_operators();
   fold_constants();
+  settle_fused();
   find_needed();
   for (size_t i = 0; i < graph().nodes.size(); ++i) {
     if (needed_[i]) place(i);
@@ -97,6 +98,31 @@ void PlanCompiler::find_operators() {
     }
   }
   if (!missing_.empty()) report_missing();
+}
+
+/// Nodes that stand for others stay if a kernel of the device accepts them as they are: one that
+/// wants to see shapes first could still refuse, when it is too late for the others.
+void PlanCompiler::settle_fused() {
+  std::vector<std::shared_ptr<IrNode>> settled;
+  bool refused = false;
+  for (const auto& node : graph().nodes) {
+    if (node->stands_for.empty() || choose(*node, Side::kDevice).instance != nullptr) {
+      settled.push_back(node);
+    } else {
+      settled.insert(settled.end(), node->stands_for.begin(), node->stands_for.end());
+      refused = true;
+    }
+  }
+  if (!refused) return;
+  auto copy = std::make_shared<IrGraph>(graph());
+  copy->nodes = std::move(settled);
+  plan_->graph_ = std::move(copy);
+  plan_->report_.clear();
+  folded_.clear();
+  ops_.clear();
+  host_ops_.clear();
+  find_operators();
+  fold_constants();
 }
 
 void PlanCompiler::report_missing() const {

@@ -28,6 +28,7 @@ class PlanCompiler {
   // Passes, in order.
   void find_operators();
   void fold_constants();
+  void settle_fused();
   void find_needed();
   void place(size_t index);
   void place_control(const IrNode& node);

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewrites graphs into fewer and larger nodes, by rules that are data, before they are lowered.
+
+What each rule makes is computed by the device as one kernel, and is only made if the device lists
+that kernel. docs/fused-operators.md describes the operators of ai.chipdock.
+"""
+
+import os
+from collections.abc import Callable
+
+from chipdock._fusion.graph import OPSET, Constant, FusedGraph, Node, schema_of
+from chipdock._fusion.rewrite import rewrite
+from chipdock._fusion.rules_activation import AFTER, WHOLE
+from chipdock._fusion.rules_conv import RULES as CONV
+from chipdock._fusion.rules_matmul import RESIDUAL
+from chipdock._fusion.rules_matmul import RULES as MATMUL
+from chipdock._fusion.rules_norm import RULES as NORM
+from chipdock.errors import InvalidArgumentError
+
+__all__ = ["OPSET", "Constant", "FusedGraph", "Node", "fuse", "fusion_wanted", "schema_of"]
+
+_RULES = (*CONV, *NORM, *WHOLE, *MATMUL, *RESIDUAL, *AFTER)
+
+
+def fuse(graph: FusedGraph, runs: Callable[[str, str, int], bool]) -> list[Node]:
+    """Apply all rules that a device has kernels for.
+
+    Args:
+        graph: Is used up.
+        runs: Says whether the device has a kernel for domain, operator and since-version.
+
+    Returns:
+        The nodes that are left, in execution order.
+    """
+    rewrite(graph, _RULES, runs)
+    return [node for node in graph.nodes if node is not None]
+
+
+def fusion_wanted() -> bool:
+    """Whether loads rewrite graphs: CHIPDOCK_FUSION, or yes.
+
+    Raises:
+        InvalidArgumentError: The variable is something else than on or off.
+    """
+    named = os.environ.get("CHIPDOCK_FUSION", "on")
+    if named not in {"on", "off"}:
+        text = f"INVALID_ARGUMENT: CHIPDOCK_FUSION is {named!r}, allowed are on and off"
+        raise InvalidArgumentError(text)
+    return named == "on"
