@@ -87,8 +87,9 @@ void run_task(const GemmWork<T>& work, const GemmIsa<T>& isa, const GemmRowBlock
   tile.c_row = work.c_row;
   tile.rows = work.m;
   tile.bias = work.bias(member);
-  tile.accumulate = work.accumulate;
   T* const c = work.c(member);
+  const T* start = work.start(member);
+  const T* column_bias = work.column_bias();
   GemmPanel<T> panels[kMostPanels];
   do {
     tile.k_end = std::min(work.k, tile.k_begin + kDepth);
@@ -106,11 +107,20 @@ void run_task(const GemmWork<T>& work, const GemmIsa<T>& isa, const GemmRowBlock
         tile.b = panels[p].data;
         tile.b_row = panels[p].row;
         tile.cols = columns(p);
-        tile.c = c + (first + p) * isa.cols;
+        const int64_t column = (first + p) * isa.cols;
+        tile.c = c + column;
+        tile.start = start != nullptr ? start + column : nullptr;
+        tile.column_bias = column_bias != nullptr ? column_bias + column : nullptr;
         isa.tile(tile);
       }
+      if (tile.k_end < work.k) continue;
+      const int64_t column = first * isa.cols;
+      const int64_t begin = blocks.begin(row);
+      work.finish(c + begin * work.c_row + column, blocks.begin(row + 1) - begin,
+                  std::min(count * isa.cols, work.n - column));
     }
-    tile.accumulate = true;
+    start = c;
+    tile.bias = column_bias = nullptr;
     tile.k_begin = tile.k_end;
   } while (tile.k_begin < work.k);
 }

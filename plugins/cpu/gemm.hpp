@@ -22,7 +22,7 @@ struct GemmPanel {
   int64_t row;
 };
 
-/// A batch of products C = init + A * B, all of one size. Read by many threads.
+/// A batch of products C = f(initial value + A * B), all of one size. Read by many threads.
 template <class T>
 class GemmWork {
  public:
@@ -30,15 +30,19 @@ class GemmWork {
   int64_t n = 0;
   int64_t k = 0;
   int64_t batch = 1;
-  int64_t c_row = 0;        ///< Elements between rows of C.
-  bool accumulate = false;  ///< C holds the initial value.
+  int64_t c_row = 0;  ///< Elements between rows of C.
 
   virtual ~GemmWork() = default;
   /// A of one member, packed by gemm_pack_a.
   virtual const T* a(int64_t member) const = 0;
   virtual T* c(int64_t member) const = 0;
-  /// Initial value per row, or NULL.
+  /// Initial values: NULL for zeros, C itself, or anything else laid out like C.
+  virtual const T* start(int64_t /*member*/) const { return nullptr; }
+  /// Added to the initial value: one for each row, one for each column, or NULL.
   virtual const T* bias(int64_t /*member*/) const { return nullptr; }
+  virtual const T* column_bias() const { return nullptr; }
+  /// A block of C, `rows` by `cols`, holds its sums and is still in the cache: f.
+  virtual void finish(T* /*c*/, int64_t /*rows*/, int64_t /*cols*/) const {}
   /// Rows [k_begin, k_end) and columns [column, column + cols) of B, cols at most the panel width.
   /// `scratch` may take them: k_end - k_begin rows of panel width, the rest of each row zeroed.
   virtual GemmPanel<T> panel(int64_t member, int64_t k_begin, int64_t k_end, int64_t column,

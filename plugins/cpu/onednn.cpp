@@ -84,6 +84,11 @@ dnnl::convolution_forward::primitive_desc describe(const ConvShape& s,
   };
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (s.residual != 0) {
+    dnnl::post_ops sum;
+    sum.append_sum();
+    attributes.set_post_ops(sum);
+  }
   const memory::dims strides = {s.stride[0], s.stride[1]};
   const memory::dims dilations = {s.dilation[0] - 1, s.dilation[1] - 1};
   const memory::dims begin = {s.pad[0], s.pad[1]};
@@ -112,7 +117,7 @@ memory::desc filter_desc(const ConvShape& shape) {
   s.out_width = pointwise ? 7 : 112;
   s.in_height = (s.out_height - 1) * s.stride[0] + (s.kernel[0] - 1) * s.dilation[0] + 1;
   s.in_width = (s.out_width - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1;
-  s.bias = 0;
+  s.bias = s.residual = 0;
   const memory::desc any({s.out_channels, s.in_channels, s.kernel[0], s.kernel[1]},
                          memory::data_type::f32, memory::format_tag::any);
   return describe(s, any).weights_desc();
@@ -137,7 +142,7 @@ class CachedConvolution final : public Convolution {
     return rounded(x_.get_size()) + rounded(y_.get_size()) + rounded(pad_.get_size()) +
            (filters_ != given_ ? rounded(filters_.get_size()) : 0);
   }
-  void run(const float* x, const void* packed, const float* bias, float* y,
+  void run(const float* x, const void* packed, const float* bias, const float* residual, float* y,
            void* scratch) const override {
     const SingleThread single;
     dnnl::stream stream(engine());
@@ -161,6 +166,10 @@ class CachedConvolution final : public Convolution {
     if (bias != nullptr) {
       arguments.emplace(DNNL_ARG_BIAS, memory(bias_, engine(), const_cast<float*>(bias)));
     }
+    if (residual != nullptr) {
+      memory z_plain(y_plain_, engine(), const_cast<float*>(residual));
+      start_.execute(stream, z_plain, y_blocked);
+    }
     into_.execute(stream, x_plain, x_blocked);
     body_.execute(stream, arguments);
     back_.execute(stream, y_blocked, y_plain);
@@ -179,11 +188,14 @@ class CachedConvolution final : public Convolution {
         bias_(s.bias != 0 ? d.bias_desc() : memory::desc()),
         pad_(d.scratchpad_desc()),
         into_({engine(), x_plain_, engine(), x_}),
+        start_(s.residual != 0 ? dnnl::reorder({engine(), y_plain_, engine(), y_})
+                               : dnnl::reorder()),
         body_(d),
         back_({engine(), y_, engine(), y_plain_}) {}
 
   memory::desc x_plain_, y_plain_, x_, y_, filters_, given_, bias_, pad_;
   dnnl::reorder into_;
+  dnnl::reorder start_;  // The residual is where oneDNN's sums start.
   dnnl::convolution_forward body_;
   dnnl::reorder back_;
 };

@@ -22,7 +22,8 @@ struct ConvShape {
   int64_t in_plane, out_plane;    ///< Elements between channels of the whole tensors.
   int64_t kernel[2], stride[2], dilation[2];
   int64_t pad[2], pad_end[2];
-  int64_t bias;  ///< 1: with bias.
+  int64_t bias;      ///< 1: with bias.
+  int64_t residual;  ///< 1: with a residual.
 };
 
 /// Bytes of the packed filters, and the name of their form, which depends on channels, kernel,
@@ -38,10 +39,10 @@ class Convolution {
  public:
   virtual ~Convolution() = default;
   virtual uint64_t scratch_bytes() const = 0;
-  /// `x` and `y` point to the slab's first element in row-major tensors; `scratch` is 64-byte
-  /// aligned.
-  virtual void run(const float* x, const void* packed, const float* bias, float* y,
-                   void* scratch) const = 0;
+  /// `x`, `residual` and `y` point to the slab's first element in row-major tensors; `residual` may
+  /// be `y`; `scratch` is 64-byte aligned.
+  virtual void run(const float* x, const void* packed, const float* bias, const float* residual,
+                   float* y, void* scratch) const = 0;
 };
 
 /// From a bounded cache, or made now (about a millisecond). Throws UNSUPPORTED if oneDNN declines.

@@ -1,27 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of MatMul and Gemm.
-#include "ops/op.hpp"
+// Shapes of MatMul, FusedMatMul and Gemm.
+#include "ops/fused.hpp"
 
 namespace chipdock::runtime {
 namespace {
 
 void matmul_shape(ShapeContext& context) {
+  const std::string_view op = context.node().op();
   Dims a = context.input(0).dims;
   Dims b = context.input(1).dims;
-  kit::require(!a.empty() && !b.empty(), "MatMul: A ", to_string(a), " and B ", to_string(b),
+  kit::require(!a.empty() && !b.empty(), op, ": A ", to_string(a), " and B ", to_string(b),
                ": scalars are not allowed, rank 1 or more is");
+  const bool exchanged = context.node().integer("trans_b", 0) != 0;
+  if (exchanged) {
+    kit::require(b.size() > 1, op, ": B ", to_string(b),
+                 " has no two axes that trans_b could exchange");
+    std::swap(b[b.size() - 1], b[b.size() - 2]);
+  }
   const bool row = a.size() == 1;
   const bool column = b.size() == 1;
   if (row) a.insert(a.begin(), 1);
   if (column) b.push_back(1);
-  kit::require(a.back() == b[b.size() - 2], "MatMul: A ", to_string(context.input(0).dims),
-               " and B ", to_string(context.input(1).dims), ": the last dim of A must equal the ",
-               column ? "only" : "last but one", " dim of B");
-  Dims out = broadcast(Dims(a.begin(), a.end() - 2), Dims(b.begin(), b.end() - 2), "MatMul");
+  kit::require(a.back() == b[b.size() - 2], op, ": A ", to_string(context.input(0).dims), " and B ",
+               to_string(context.input(1).dims), ": the last dim of A must equal the ",
+               column      ? "only"
+               : exchanged ? "last"
+                           : "last but one",
+               " dim of B");
+  Dims out = broadcast(Dims(a.begin(), a.end() - 2), Dims(b.begin(), b.end() - 2), op);
+  if (context.has_input(2)) {
+    kit::require(context.input(2).dims == Dims{b.back()}, op, ": C ",
+                 to_string(context.input(2).dims), " must be ", to_string({b.back()}));
+  }
   if (!row) out.push_back(a[a.size() - 2]);
   if (!column) out.push_back(b.back());
-  checked_size(out, "MatMul");
-  context.set(0, std::move(out));
+  checked_size(out, op);
+  set_with_residual(context, std::move(out));
 }
 
 void gemm_shape(ShapeContext& context) {
@@ -49,7 +63,9 @@ void gemm_shape(ShapeContext& context) {
 }  // namespace
 
 std::vector<Op> matmul_ops() {
-  return {{"MatMul", 1, 0, matmul_shape}, {"Gemm", 7, 0, gemm_shape}};
+  return {{"MatMul", 1, 0, matmul_shape},
+          {"Gemm", 7, 0, gemm_shape},
+          fused_op("FusedMatMul", matmul_shape)};
 }
 
 }  // namespace chipdock::runtime

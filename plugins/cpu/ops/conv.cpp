@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv by our own means: a product with panels of patches made on the fly, and a vectorised plane
-// filter where each filter sees one channel. Half types are computed in float.
+// Conv and FusedConv by our own means: a product with panels of patches made on the fly, and a
+// vectorised plane filter where each filter sees one channel. Half types are computed in float. A
+// residual is where the sums start, an activation is applied while a block is in the cache.
 #include <algorithm>
 #include <cstring>
 
 #include "gemm.hpp"
+#include "ops/fused/activation.hpp"
 #include "ops/window.hpp"
+#include "simd/binary.hpp"
 #include "simd/depthwise.hpp"
 #include "slots.hpp"
 #include "widen.hpp"
@@ -13,18 +16,26 @@
 namespace chipdock::plugin::cpu {
 namespace {
 
+/// The elements of one call, computed in T.
+template <class T>
+struct ConvData {
+  const T* x;
+  const T* filters;   ///< As pack() gave them.
+  const T* bias;      ///< Or NULL.
+  const T* residual;  ///< Or NULL; may be y.
+  T* y;
+};
+
 template <class T>
 class PatchWork final : public GemmWork<T> {
  public:
   PatchWork(const Space& space, int64_t batch, int64_t groups, int64_t in_channels,
-            int64_t out_channels, const T* x, const T* filters, const T* start, T* y)
+            int64_t out_channels, const ConvData<T>& data, const FusedActivation& activation)
       : space_(space),
         groups_(groups),
         channels_(in_channels / groups),
-        x_(x),
-        filters_(filters),
-        start_(start),
-        y_(y),
+        data_(data),
+        activation_(activation),
         direct_(space.pointwise()) {
     this->m = out_channels / groups;
     this->n = space.out_size();
@@ -33,15 +44,21 @@ class PatchWork final : public GemmWork<T> {
     this->c_row = this->n;
   }
   const T* a(int64_t member) const override {
-    return filters_ + member % groups_ * this->m * this->k;
+    return data_.filters + member % groups_ * this->m * this->k;
   }
-  T* c(int64_t member) const override { return y_ + member * this->m * this->n; }
+  T* c(int64_t member) const override { return data_.y + member * this->m * this->n; }
+  const T* start(int64_t member) const override {
+    return data_.residual != nullptr ? data_.residual + member * this->m * this->n : nullptr;
+  }
   const T* bias(int64_t member) const override {
-    return start_ != nullptr ? start_ + member % groups_ * this->m : nullptr;
+    return data_.bias != nullptr ? data_.bias + member % groups_ * this->m : nullptr;
+  }
+  void finish(T* c, int64_t rows, int64_t cols) const override {
+    activation_.apply(c, rows, cols, this->c_row);
   }
   GemmPanel<T> panel(int64_t member, int64_t k_begin, int64_t k_end, int64_t column, int cols,
                      T* scratch) const override {
-    const T* image = x_ + member * channels_ * space_.in_size();
+    const T* image = data_.x + member * channels_ * space_.in_size();
     if (direct_) {
       GemmB<T> b;
       b.data = image;
@@ -62,10 +79,8 @@ class PatchWork final : public GemmWork<T> {
   const Space& space_;
   int64_t groups_;
   int64_t channels_;
-  const T* x_;
-  const T* filters_;
-  const T* start_;
-  T* y_;
+  const ConvData<T>& data_;
+  const FusedActivation& activation_;
   bool direct_;
 };
 
@@ -76,7 +91,7 @@ bool is_depthwise(int64_t groups, int64_t channels_per_group, const Space& s) {
 
 /// How a depthwise call is cut: a plane in bands of output rows, whose padded input fits the cache.
 struct Bands {
-  explicit Bands(const Space& s)
+  Bands(const Space& s, bool residual)
       : row(std::max<int64_t>(s.in[2] + s.pad[2] + s.pad_end[2] + (s.stride[2] - 1), 1)),
         rows(std::clamp<int64_t>((8192 / row - s.span(1)) / s.stride[1] + 1, 4,
                                  std::max<int64_t>(s.out[1], 4))),
@@ -89,26 +104,33 @@ struct Bands {
                 " elements make a padded input of more than 2^40 elements");
     }
     elements = ((rows - 1) * s.stride[1] + s.span(1)) * row + kDepthwiseSlack * s.stride[2];
+    if (residual) sums = rows * s.out[2];
   }
+  /// A slot's scratch, in elements: the padded input, then the sums.
+  int64_t sums_at() const { return (elements + 15) / 16 * 16; }
+  int64_t scratch() const { return sums_at() + (sums + 15) / 16 * 16; }
   int64_t row;           ///< Elements of a padded input row.
   int64_t rows;          ///< Output rows of a band.
   int64_t count;         ///< Bands of a plane.
   int64_t elements = 0;  ///< Padded input of a band.
+  int64_t sums = 0;      ///< Output of a band, where it cannot be made in place: the plane filter
+                         ///< makes some rows twice, and the residual may be Y.
 };
 
 void depthwise(const Context& context, const Space& s, int64_t planes, int64_t out_channels,
-               int64_t multiplier, const float* x, const float* filters, const float* start,
-               float* y, float* scratch) {
-  const Bands bands(s);
-  const int64_t stride = static_cast<int64_t>(padded_bytes(bands.elements, sizeof(float)) / 4);
+               int64_t multiplier, const ConvData<float>& data, const FusedActivation& activation,
+               float* scratch) {
+  const float* residual = data.residual;
+  const Bands bands(s, residual != nullptr);
+  const BinaryF32 add = CHIPDOCK_CPU_DISPATCH(binary_f32)(Binary::kAdd);
   const auto band_of = [&](int64_t chunk, int64_t slot, bool zeroed) {
     const int64_t plane = chunk / bands.count;  // Of the output.
     const int64_t channel = plane % out_channels;
     const int64_t first = chunk % bands.count * bands.rows;
     const int64_t rows = std::min(bands.rows, s.out[1] - first);
-    float* padded = scratch + slot * stride;
+    float* padded = scratch + slot * bands.scratch();
     DepthwisePad pad;
-    pad.plane = x + plane / multiplier * s.in_size();
+    pad.plane = data.x + plane / multiplier * s.in_size();
     pad.height = s.in[1], pad.width = s.in[2];
     pad.first = first * s.stride[1] - s.pad[1];
     pad.rows = (rows - 1) * s.stride[1] + s.span(1);
@@ -120,9 +142,12 @@ void depthwise(const Context& context, const Space& s, int64_t planes, int64_t o
     DepthwisePlane p;
     p.plane = padded;
     p.row = bands.row;
-    p.filter = filters + channel * s.kernel_size();
-    p.bias = start != nullptr ? start[channel] : 0.0f;
-    p.out = y + plane * s.out_size() + first * s.out[2];
+    p.filter = data.filters + channel * s.kernel_size();
+    p.bias = data.bias != nullptr ? data.bias[channel] : 0.0f;
+    const int64_t at = plane * s.out_size() + first * s.out[2];
+    const int64_t size = rows * s.out[2];
+    float* to = data.y + at;
+    p.out = residual != nullptr ? padded + bands.sums_at() : to;
     p.out_row = s.out[2];
     p.height = rows;
     p.width = s.out[2];
@@ -130,6 +155,8 @@ void depthwise(const Context& context, const Space& s, int64_t planes, int64_t o
     p.stride_y = s.stride[1], p.stride_x = s.stride[2];
     p.dilation_y = s.dilation[1], p.dilation_x = s.dilation[2];
     CHIPDOCK_CPU_DISPATCH(depthwise_plane)(p);
+    if (residual != nullptr) add(p.out, residual + at, to, size, Operands::kBoth);
+    activation.apply(to, size);
   };
   const int64_t chunks = planes * bands.count;
   const int64_t work = bands.rows * s.out[2] * s.kernel_size();
@@ -148,24 +175,19 @@ void depthwise(const Context& context, const Space& s, int64_t planes, int64_t o
 template <class T>
 class Conv final : public Kernel {
  public:
-  explicit Conv(const kit::NodeView& node) : window_(node), groups_(node.integer("group", 1)) {
-    kit::require(groups_ > 0, "Conv: group ", groups_, " must be 1 or more");
+  explicit Conv(const kit::NodeView& node)
+      : op_(node.op()), window_(node), groups_(node.integer("group", 1)), activation_(node) {
+    kit::require(groups_ > 0, op_, ": group ", groups_, " must be 1 or more");
   }
 
   uint64_t workspace(const Context& context) const override {
-    const Tensor& x = context.input(0);
     const Tensor& w = context.input(1);
-    const Space s = space(context);
-    uint64_t bytes = gemm_scratch_bytes<T>(context);
-    if (by_plane(w, s)) {
-      bytes = static_cast<uint64_t>(slot_capacity(context)) *
-              padded_bytes(Bands(s).elements, sizeof(T));
-    }
-    bytes += padded_bytes(w.size(), sizeof(T));
-    if (is_half(x.dtype)) {
-      bytes += padded_bytes(x.size(), sizeof(T)) + padded_bytes(w.size(), sizeof(T)) +
-               padded_bytes(context.output(0).size(), sizeof(T));
-      if (context.has_input(2)) bytes += padded_bytes(context.input(2).size(), sizeof(T));
+    uint64_t bytes = slot_bytes(context, space(context)) + padded_bytes(w.size(), sizeof(T));
+    if (is_half(w.dtype)) {
+      bytes += padded_bytes(context.output(0).size(), sizeof(T));
+      for (uint32_t i = 0; i < context.input_count; ++i) {
+        if (context.has_input(i)) bytes += padded_bytes(context.input(i).size(), sizeof(T));
+      }
     }
     return bytes;
   }
@@ -176,41 +198,42 @@ class Conv final : public Kernel {
     const Tensor& y = context.output(0);
     if (y.size() == 0) return;
     const Space s = space(context);
-    kit::require(x.dim(1) == w.dim(1) * groups_ && w.dim(0) % groups_ == 0, "Conv: X has ",
+    kit::require(x.dim(1) == w.dim(1) * groups_ && w.dim(0) % groups_ == 0, op_, ": X has ",
                  x.dim(1), " channels, W ", w.dim(0), "x", w.dim(1), ", group is ", groups_);
     const bool half = is_half(x.dtype);
     const bool planes = by_plane(w, s);
     Carver carver(context.workspace);
-    const uint64_t part = planes ? static_cast<uint64_t>(slot_capacity(context)) *
-                                       padded_bytes(Bands(s).elements, sizeof(T))
-                                 : gemm_scratch_bytes<T>(context);
-    T* scratch = carver.take<T>(static_cast<int64_t>(part / sizeof(T)));
+    T* scratch = carver.take<T>(static_cast<int64_t>(slot_bytes(context, s) / sizeof(T)));
     T* packed = carver.take<T>(w.size());
-    const T* from = widened(x, half ? carver.take<T>(x.size()) : nullptr);
-    const auto* filters = static_cast<const T*>(context.packed_input(1));
-    if (filters == nullptr) {
-      filters = pack(widened(w, half ? carver.take<T>(w.size()) : nullptr), w, planes, packed);
-    }
-    const T* start = nullptr;
+    const auto elements = [&](const Tensor& tensor) {
+      return widened(tensor, half ? carver.take<T>(tensor.size()) : nullptr);
+    };
+    ConvData<T> data = {};
+    data.x = elements(x);
+    data.filters = static_cast<const T*>(context.packed_input(1));
+    if (data.filters == nullptr) data.filters = pack(elements(w), w, planes, packed);
     if (context.has_input(2)) {
       const Tensor& bias = context.input(2);
-      kit::require(bias.size() == w.dim(0), "Conv: B has ", bias.size(), " elements, W ", w.dim(0),
+      kit::require(bias.size() == w.dim(0), op_, ": B has ", bias.size(), " elements, W ", w.dim(0),
                    " filters");
-      start = widened(bias, half ? carver.take<T>(bias.size()) : nullptr);
+      data.bias = elements(bias);
     }
-    T* to = half ? carver.take<T>(y.size()) : y.mut<T>();
+    if (const Tensor* residual = residual_input(context, op_)) {
+      data.residual = elements(*residual);
+    }
+    data.y = half ? carver.take<T>(y.size()) : y.mut<T>();
     if constexpr (sizeof(T) == sizeof(float)) {
       if (planes) {
-        depthwise(context, s, y.dim(0) * y.dim(1), y.dim(1), y.dim(1) / x.dim(1), from, filters,
-                  start, to, scratch);
+        depthwise(context, s, y.dim(0) * y.dim(1), y.dim(1), y.dim(1) / x.dim(1), data, activation_,
+                  scratch);
       }
     }
     if (!planes) {
-      const PatchWork<T> work(s, x.dim(0), groups_, x.dim(1), y.dim(1), from, filters, start, to);
+      const PatchWork<T> work(s, x.dim(0), groups_, x.dim(1), y.dim(1), data, activation_);
       gemm_run<T>(context, work, scratch);
     }
     if constexpr (sizeof(T) == sizeof(float)) {
-      if (half) narrow(y.dtype, to, y.size(), y.data);
+      if (half) narrow(y.dtype, data.y, y.size(), y.data);
     }
   }
 
@@ -241,12 +264,18 @@ class Conv final : public Kernel {
  private:
   Space space(const Context& context) const {
     const Tensor& w = context.input(1);
-    kit::require(w.rank == context.input(0).rank, "Conv: X of rank ", context.input(0).rank,
+    kit::require(w.rank == context.input(0).rank, op_, ": X of rank ", context.input(0).rank,
                  " and W of rank ", w.rank, " must have one rank");
     Space s = window_.resolve(context.input(0), context.output(0), w.shape + 2, false);
     // A plane filter has its vectors along the width already, unless there is none.
     if (!by_plane(w, s) || s.in[2] == 1) s.merge_flat_width();
     return s;
+  }
+  /// Scratch of the threads.
+  uint64_t slot_bytes(const Context& context, const Space& s) const {
+    if (!by_plane(context.input(1), s)) return gemm_scratch_bytes<T>(context);
+    const int64_t slot = Bands(s, context.has_input(3)).scratch();
+    return static_cast<uint64_t>(slot_capacity(context)) * padded_bytes(slot, sizeof(T));
   }
   /// Known from W alone, so that packing and running agree.
   bool depthwise_filters(const Tensor& w) const {
@@ -266,24 +295,27 @@ class Conv final : public Kernel {
     return target;
   }
 
+  std::string op_;
   WindowAttributes window_;
   int64_t groups_;
+  FusedActivation activation_;
 };
 
 }  // namespace
 
 KernelSpan conv_kernels() {
   using kit::kBfloat16, kit::kFloat16, kit::kFloat32, kit::kFloat64;
-  KernelSpan span(2);
-  span[0].op = span[1].op = "Conv";
-  span[0].since = span[1].since = 1;
-  span[0].name = "conv_f32";
-  span[0].create = make<Conv<float>>;
-  span[0].dtypes = {{0, {kFloat32, kFloat16, kBfloat16}}, {-1, {kFloat32, kFloat16, kBfloat16}}};
-  span[1].name = "conv_f64";
-  span[1].create = make<Conv<double>>;
-  span[1].dtypes = {{0, {kFloat64}}, {-1, {kFloat64}}};
-  return span;
+  KernelDef single{"Conv", 1};
+  single.supports = supports_fused;
+  KernelDef wide = single;
+  single.name = "conv_f32";
+  single.create = make<Conv<float>>;
+  single.dtypes = {{0, {kFloat32, kFloat16, kBfloat16}}, {-1, {kFloat32, kFloat16, kBfloat16}}};
+  wide.name = "conv_f64";
+  wide.create = make<Conv<double>>;
+  wide.dtypes = {{0, {kFloat64}}, {-1, {kFloat64}}};
+  return {single, wide, fused(single, "FusedConv", "fused_conv_f32"),
+          fused(wide, "FusedConv", "fused_conv_f64")};
 }
 
 }  // namespace chipdock::plugin::cpu

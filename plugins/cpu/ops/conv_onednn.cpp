@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv through oneDNN, where measurement shows it ahead of conv.cpp although tensors are reordered
+// Conv and FusedConv through oneDNN, where measurement shows it ahead of conv.cpp although tensors are reordered
 // around each call: few input channels, and images so small that our panels are mostly edge.
 #include <algorithm>
 #include <cstring>
 
 #include "onednn.hpp"
+#include "ops/fused/activation.hpp"
 #include "ops/window.hpp"
 #include "slots.hpp"
 
@@ -14,8 +15,8 @@ namespace {
 using onednn::ConvShape;
 
 /// Output rows [begin, end) of one image as a convolution of its own.
-ConvShape slab_of(const Space& s, int64_t in_channels, int64_t out_channels, bool bias,
-                  int64_t begin, int64_t end, int64_t& first_row) {
+ConvShape slab_of(const Space& s, int64_t in_channels, int64_t out_channels, int64_t begin,
+                  int64_t end, int64_t& first_row) {
   ConvShape shape = {};
   shape.in_channels = in_channels;
   shape.out_channels = out_channels;
@@ -38,13 +39,13 @@ ConvShape slab_of(const Space& s, int64_t in_channels, int64_t out_channels, boo
   shape.pad_end[0] = bottom - last_row;
   shape.pad[1] = s.pad[2];
   shape.pad_end[1] = (s.out[2] - 1) * s.stride[2] + s.span(2) - s.in[2] - s.pad[2];
-  shape.bias = bias ? 1 : 0;
   return shape;
 }
 
 class OnednnConv final : public Kernel {
  public:
-  explicit OnednnConv(const kit::NodeView& node) : window_(node) {}
+  explicit OnednnConv(const kit::NodeView& node)
+      : op_(node.op()), window_(node), activation_(node) {}
 
   uint64_t workspace(const Context& context) const override {
     const Space s = space(context);
@@ -59,7 +60,7 @@ class OnednnConv final : public Kernel {
     const Tensor& y = context.output(0);
     if (y.size() == 0) return;
     const Space s = space(context);
-    kit::require(x.dim(1) == w.dim(1), "Conv: X has ", x.dim(1), " channels, W ", w.dim(1));
+    kit::require(x.dim(1) == w.dim(1), op_, ": X has ", x.dim(1), " channels, W ", w.dim(1));
     const auto parts = static_cast<int64_t>(slots(context, s));
     const uint64_t part_bytes = slot_bytes(context, s);
     auto* scratch = static_cast<char*>(context.workspace);
@@ -70,6 +71,7 @@ class OnednnConv final : public Kernel {
       packed = own;
     }
     const float* bias = context.has_input(2) ? context.input(2).as<float>() : nullptr;
+    const Tensor* residual = residual_input(context, op_);
     const int64_t threads = slot_count(context);
     parallel_slots(
         context, x.dim(0) * parts, std::min(threads, parts), [&](int64_t task, int64_t slot) {
@@ -77,11 +79,14 @@ class OnednnConv final : public Kernel {
           const int64_t begin = s.out[1] * (task % parts) / parts;
           const int64_t end = s.out[1] * (task % parts + 1) / parts;
           int64_t row = 0;
-          const ConvShape shape = slab_of(s, x.dim(1), y.dim(1), bias != nullptr, begin, end, row);
+          const ConvShape shape = slab(context, s, begin, end, row);
           const float* from = x.as<float>() + n * x.dim(1) * s.in_size() + row * s.in[2];
-          float* to = y.mut<float>() + n * y.dim(1) * s.out_size() + begin * s.out[2];
-          onednn::convolution(shape)->run(from, packed, bias, to,
-                                          scratch + static_cast<uint64_t>(slot) * part_bytes);
+          const int64_t at = n * y.dim(1) * s.out_size() + begin * s.out[2];
+          float* to = y.mut<float>() + at;
+          onednn::convolution(shape)->run(
+              from, packed, bias, residual != nullptr ? residual->as<float>() + at : nullptr, to,
+              scratch + static_cast<uint64_t>(slot) * part_bytes);
+          activation_.apply(to, y.dim(1), (end - begin) * s.out[2], s.out_size());
         });
   }
 
@@ -115,7 +120,15 @@ class OnednnConv final : public Kernel {
     s.kernel[2] = w.dim(3);
     s.in[1] = s.span(1);
     s.in[2] = s.span(2);
-    return slab_of(s, w.dim(1), w.dim(0), false, 0, 1, row);
+    return slab_of(s, w.dim(1), w.dim(0), 0, 1, row);
+  }
+  static ConvShape slab(const Context& context, const Space& s, int64_t begin, int64_t end,
+                        int64_t& first_row) {
+    ConvShape shape =
+        slab_of(s, context.input(0).dim(1), context.output(0).dim(1), begin, end, first_row);
+    shape.bias = context.has_input(2) ? 1 : 0;
+    shape.residual = context.has_input(3) ? 1 : 0;
+    return shape;
   }
   /// Parts that an image is cut into: one for each thread there is, at least two rows each.
   static uint64_t slots(const Context& context, const Space& s) {
@@ -128,18 +141,20 @@ class OnednnConv final : public Kernel {
     for (int64_t part = 0; part < parts; ++part) {
       int64_t row = 0;
       const ConvShape shape =
-          slab_of(s, context.input(0).dim(1), context.output(0).dim(1), context.has_input(2),
-                  s.out[1] * part / parts, s.out[1] * (part + 1) / parts, row);
+          slab(context, s, s.out[1] * part / parts, s.out[1] * (part + 1) / parts, row);
       most = std::max(most, onednn::convolution(shape)->scratch_bytes());
     }
     return most;
   }
 
+  std::string op_;
   WindowAttributes window_;
+  FusedActivation activation_;
 };
 
 /// Constant filters, one group, two dimensions, and a shape for which the reorders pay.
 int32_t supports(const kit::NodeView& node) {
+  supports_fused(node);
   const chipdock_value* x = node.input(0);
   const chipdock_value* w = node.input(1);
   if (!onednn::available() || x == nullptr || w == nullptr || x->rank != 4 || w->rank != 4 ||
@@ -170,17 +185,13 @@ int32_t supports(const kit::NodeView& node) {
 }  // namespace
 
 KernelSpan conv_onednn_kernels() {
-  KernelDef def;
-  def.op = "Conv";
-  def.since = 1;
+  KernelDef def{"Conv", 1};
   def.name = "conv_onednn_f32";
   def.create = make<OnednnConv>;
   def.supports = supports;
   def.score = [](const kit::NodeView&) { return 10.0; };
   def.dtypes = {{0, {kit::kFloat32}}, {-1, {kit::kFloat32}}};
-  KernelSpan span;
-  span.push_back(std::move(def));
-  return span;
+  return {def, fused(def, "FusedConv", "fused_conv_onednn_f32")};
 }
 
 }  // namespace chipdock::plugin::cpu

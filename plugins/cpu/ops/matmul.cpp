@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMul with batch broadcasting, and Gemm. float and double run on our packed multiplication, half
-// types in float, integers in plain loops with wrap-around sums.
+// MatMul with batch broadcasting, FusedMatMul, and Gemm. float and double run on our packed
+// multiplication, half types in float, integers in plain loops with wrap-around sums.
 #include <algorithm>
 #include <cstring>
 
 #include "gemm.hpp"
+#include "ops/fused/activation.hpp"
 #include "ops/matmul_sizes.hpp"
 #include "slots.hpp"
 #include "widen.hpp"
@@ -14,11 +15,21 @@ namespace {
 
 using kit::operator==;
 
+/// What is done to a product beside multiplying; computed in T.
+template <class T>
+struct Extras {
+  T scale = 1;                     ///< Of the product alone.
+  const T* start = nullptr;        ///< Added, laid out as Y; may be Y. NULL: nothing.
+  const T* column_bias = nullptr;  ///< Added, one element for each column of Y.
+  const FusedActivation* last = nullptr;
+};
+
 template <class T>
 class StridedWork final : public GemmWork<T> {
  public:
-  StridedWork(const Sizes& sizes, const T* packed_a, const GemmB<T>& b, T* c)
-      : sizes_(sizes), packed_a_(packed_a), b_(b), c_(c) {
+  StridedWork(const Sizes& sizes, const T* packed_a, const GemmB<T>& b, T* c,
+              const Extras<T>& extras)
+      : sizes_(sizes), packed_a_(packed_a), b_(b), c_(c), extras_(extras) {
     this->m = sizes.m;
     this->n = sizes.n;
     this->k = sizes.k;
@@ -30,6 +41,13 @@ class StridedWork final : public GemmWork<T> {
     return packed_a_ + sizes_.member(sizes_.step_a, member) * sizes_.m * sizes_.k;
   }
   T* c(int64_t member) const override { return c_ + member * sizes_.m * sizes_.n; }
+  const T* start(int64_t member) const override {
+    return extras_.start != nullptr ? extras_.start + member * sizes_.m * sizes_.n : nullptr;
+  }
+  const T* column_bias() const override { return extras_.column_bias; }
+  void finish(T* c, int64_t rows, int64_t cols) const override {
+    if (extras_.last != nullptr) extras_.last->apply(c, rows, cols, sizes_.n);
+  }
   GemmPanel<T> panel(int64_t member, int64_t k_begin, int64_t k_end, int64_t column, int cols,
                      T* scratch) const override {
     GemmB<T> b = b_;
@@ -47,25 +65,30 @@ class StridedWork final : public GemmWork<T> {
   const T* packed_a_;
   GemmB<T> b_;
   T* c_;
+  const Extras<T>& extras_;
   int64_t member_b_;
 };
 
-/// A as the tiles read it: itself if it is one contiguous row, else packed into `scratch`.
+/// `scale` A as the tiles read it: itself if it is one contiguous row, else packed into `scratch`.
 template <class T>
 const T* pack_a(const Context& context, const Sizes& s, const T* a, int64_t row, int64_t column,
-                T* scratch) {
-  if (s.m == 1 && column == 1) return a;
+                T scale, T* scratch) {
+  if (s.m == 1 && column == 1 && scale == T(1)) return a;
   const int64_t size = s.m * s.k;
   context.parallel_for(s.batch_a, std::max<int64_t>(1, 32768 / (size + 1)),
                        [&](int64_t begin, int64_t end) {
                          for (int64_t i = begin; i < end; ++i) {
-                           gemm_pack_a(a + i * size, row, column, s.m, s.k, scratch + i * size);
+                           T* to = scratch + i * size;
+                           gemm_pack_a(a + i * size, row, column, s.m, s.k, to);
+                           if (scale == T(1)) continue;
+                           for (int64_t j = 0; j < size; ++j) to[j] *= scale;
                          }
                        });
   return scratch;
 }
 
-/// What MatMul and Gemm share: halves widened, A packed, the product, halves narrowed.
+/// What MatMul and Gemm share: halves widened, A packed, the product and what goes with it, halves
+/// narrowed.
 template <class T>
 class Product : public Kernel {
  public:
@@ -77,6 +100,9 @@ class Product : public Kernel {
     if (is_half(a.dtype)) {
       bytes += padded_bytes(a.size(), sizeof(T)) + padded_bytes(b.size(), sizeof(T)) +
                padded_bytes(y.size(), sizeof(T));
+      for (uint32_t i = 2; i < context.input_count; ++i) {
+        if (context.has_input(i)) bytes += padded_bytes(context.input(i).size(), sizeof(T));
+      }
     }
     return bytes;
   }
@@ -85,10 +111,10 @@ class Product : public Kernel {
   struct Operands {
     int64_t a_row, a_column, b_row, b_column;
   };
-  /// `start` fills Y before the product, or is nothing (Y starts as zero).
-  template <class Start, class Finish>
-  void multiply(const Context& context, const Sizes& s, const Operands& at, bool accumulate,
-                const Start& start, const Finish& finish) const {
+  /// `before` gives the extras, knowing where the sums will be; `after` works on the sums.
+  template <class Before, class After>
+  void multiply(const Context& context, const Sizes& s, const Operands& at, const Before& before,
+                const After& after) const {
     const Tensor& y = context.output(0);
     Carver carver(context.workspace);
     T* scratch = carver.take<T>(static_cast<int64_t>(gemm_scratch_bytes<T>(context) / sizeof(T)));
@@ -102,26 +128,32 @@ class Product : public Kernel {
     if (b.packed == nullptr) b.data = widened(context.input(1), wide_b);
     b.row = at.b_row;
     b.column = at.b_column;
-    const T* a =
-        pack_a(context, s, widened(context.input(0), wide_a), at.a_row, at.a_column, packed);
-    start(out);
-    StridedWork<T> work(s, a, b, out);
-    work.accumulate = accumulate;
-    gemm_run<T>(context, work, scratch);
-    finish(out);
+    const Extras<T> extras = before(carver, out);
+    const T* a = pack_a(context, s, widened(context.input(0), wide_a), at.a_row, at.a_column,
+                        extras.scale, packed);
+    gemm_run<T>(context, StridedWork<T>(s, a, b, out, extras), scratch);
+    after(out);
     if constexpr (sizeof(T) == sizeof(float)) {
       if (half) narrow(y.dtype, out, y.size(), y.data);
     }
   }
 
-  static void ask_for_packing(int64_t batch, int64_t k, int64_t n, chipdock_prepack_info& info) {
+  /// Elements of an input beyond A and B.
+  static const T* extra(const Tensor& tensor, Carver& carver) {
+    return widened(tensor, is_half(tensor.dtype) ? carver.take<T>(tensor.size()) : nullptr);
+  }
+  static void ask_for_packing(int64_t batch, int64_t k, int64_t n, bool transposed,
+                              chipdock_prepack_info& info) {
     info.size = static_cast<uint64_t>(batch * gemm_packed_b_size<T>(k, n)) * sizeof(T);
-    const std::string layout =
-        gemm_layout<T>("b") + "_" + std::to_string(k) + "x" + std::to_string(n);
+    // The same bytes read as B and as its transpose are two forms.
+    const std::string layout = gemm_layout<T>("b") + "_" + std::to_string(k) + "x" +
+                               std::to_string(n) + (transposed ? "t" : "");
     std::strncpy(info.layout, layout.c_str(), sizeof(info.layout) - 1);
   }
-  static void pack(const Tensor& source, int64_t batch, int64_t k, int64_t n, int64_t row,
-                   int64_t column, T* target) {
+  static void pack(const Tensor& source, int64_t batch, int64_t k, int64_t n, bool transposed,
+                   T* target) {
+    const int64_t row = transposed ? 1 : n;
+    const int64_t column = transposed ? k : 1;
     std::vector<float> wide(is_half(source.dtype) ? static_cast<size_t>(source.size()) : 0);
     const T* from = widened(source, reinterpret_cast<T*>(wide.data()));
     for (int64_t i = 0; i < batch; ++i) {
@@ -133,71 +165,94 @@ class Product : public Kernel {
 template <class T>
 class MatMul final : public Product<T> {
  public:
-  explicit MatMul(const kit::NodeView&) {}
+  explicit MatMul(const kit::NodeView& node)
+      : op_(node.op()),
+        trans_b_(node.integer("trans_b", 0) != 0),
+        scale_(static_cast<T>(node.number("scale", 1))),
+        activation_(node) {}
   void run(const Context& context) const override {
-    const Sizes s = matmul_sizes(context.input(0), context.input(1));
-    this->multiply(context, s, {s.k, 1, s.n, 1}, false, [](T*) {}, [](T*) {});
+    const Sizes s = matmul_sizes(context.input(0), context.input(1), trans_b_);
+    const Tensor* residual = residual_input(context, op_);
+    const auto before = [&](Carver& carver, T*) {
+      Extras<T> extras;
+      extras.scale = scale_;
+      extras.last = &activation_;
+      if (residual != nullptr) extras.start = this->extra(*residual, carver);
+      if (context.has_input(2)) {
+        const Tensor& c = context.input(2);
+        kit::require(c.rank == 1 && c.size() == s.n, op_, ": C has ", c.size(), " elements, Y ",
+                     s.n, " columns");
+        extras.column_bias = this->extra(c, carver);
+      }
+      return extras;
+    };
+    this->multiply(context, s, {s.k, 1, trans_b_ ? 1 : s.n, trans_b_ ? s.k : 1}, before, [](T*) {});
   }
   void prepack_info(uint32_t input, const chipdock_value& value,
                     chipdock_prepack_info& info) const override {
     if (input != 1 || value.rank < 2) return;
     int64_t batch = 1;
     for (int32_t i = 0; i < value.rank - 2; ++i) batch *= value.dims[i];
-    this->ask_for_packing(batch, value.dims[value.rank - 2], value.dims[value.rank - 1], info);
+    this->ask_for_packing(batch, value.dims[value.rank - (trans_b_ ? 1 : 2)],
+                          value.dims[value.rank - (trans_b_ ? 2 : 1)], trans_b_, info);
   }
   void prepack(uint32_t, const Tensor& source, void* target) const override {
-    const int64_t k = source.dim(source.rank - 2);
-    const int64_t n = source.dim(source.rank - 1);
-    this->pack(source, source.size(0, source.rank - 2), k, n, n, 1, static_cast<T*>(target));
+    const int64_t k = source.dim(source.rank - (trans_b_ ? 1 : 2));
+    const int64_t n = source.dim(source.rank - (trans_b_ ? 2 : 1));
+    this->pack(source, source.size(0, source.rank - 2), k, n, trans_b_, static_cast<T*>(target));
   }
+
+ private:
+  std::string op_;
+  bool trans_b_;
+  T scale_;
+  FusedActivation activation_;
 };
 
 template <class T>
 class Gemm final : public Product<T> {
  public:
   explicit Gemm(const kit::NodeView& node) : attributes_(node) {}
-  uint64_t workspace(const Context& context) const override {
-    uint64_t bytes = Product<T>::workspace(context);
-    if (context.has_input(2)) bytes += padded_bytes(context.input(2).size(), sizeof(T));
-    return bytes;
-  }
   void run(const Context& context) const override {
     const Sizes s = attributes_.sizes(context.input(0), context.input(1));
     const T alpha = static_cast<T>(attributes_.alpha);
     const T beta = static_cast<T>(attributes_.beta);
     const T* c = nullptr;
-    if (context.has_input(2) && attributes_.beta != 0) {
-      const uint64_t offset = Product<T>::workspace(context);
-      c = widened(context.input(2),
-                  reinterpret_cast<T*>(static_cast<char*>(context.workspace) + offset));
-    }
-    const bool first = c != nullptr && alpha == T(1);  // C is where the sums start.
-    const auto start = [&](T* y) {
-      if (first) spread_c(context, s, c, y, [=](T from, T& to) { to = beta * from; });
+    const auto before = [&](Carver& carver, T* y) {
+      Extras<T> extras;
+      if (!context.has_input(2) || attributes_.beta == 0) return extras;
+      c = this->extra(context.input(2), carver);
+      if (alpha != T(1)) return extras;
+      // C is where the sums start.
+      if (beta == T(1) && context.input(2).rank == 1 && context.input(2).size() == s.n) {
+        extras.column_bias = c;
+      } else {
+        spread_c(context, s, c, y, [=](T from, T& to) { to = beta * from; });
+        extras.start = y;
+      }
+      return extras;
     };
-    const auto finish = [&](T* y) {
+    const auto after = [&](T* y) {
       if (alpha == T(1)) return;
       for (int64_t i = 0; i < s.m * s.n; ++i) y[i] *= alpha;
       if (c != nullptr) spread_c(context, s, c, y, [=](T from, T& to) { to += beta * from; });
     };
     const bool ta = attributes_.trans_a;
     const bool tb = attributes_.trans_b;
-    this->multiply(context, s, {ta ? 1 : s.k, ta ? s.m : 1, tb ? 1 : s.n, tb ? s.k : 1}, first,
-                   start, finish);
+    this->multiply(context, s, {ta ? 1 : s.k, ta ? s.m : 1, tb ? 1 : s.n, tb ? s.k : 1}, before,
+                   after);
   }
   void prepack_info(uint32_t input, const chipdock_value& value,
                     chipdock_prepack_info& info) const override {
     if (input != 1 || value.rank != 2) return;
     const bool t = attributes_.trans_b;
-    this->ask_for_packing(1, value.dims[t ? 1 : 0], value.dims[t ? 0 : 1], info);
-    // The same bytes read as B and as its transpose are two forms.
-    if (t) std::strncat(info.layout, "t", sizeof(info.layout) - std::strlen(info.layout) - 1);
+    this->ask_for_packing(1, value.dims[t ? 1 : 0], value.dims[t ? 0 : 1], t, info);
   }
   void prepack(uint32_t, const Tensor& source, void* target) const override {
     const bool t = attributes_.trans_b;
     const int64_t k = source.dim(t ? 1 : 0);
     const int64_t n = source.dim(t ? 0 : 1);
-    this->pack(source, 1, k, n, t ? 1 : n, t ? k : 1, static_cast<T*>(target));
+    this->pack(source, 1, k, n, t, static_cast<T*>(target));
   }
 
  private:
@@ -277,14 +332,7 @@ KernelDef define(const char* op, int32_t since, const char* name,
   def.since = since;
   def.name = name;
   def.create = create;
-  def.supports = [](const kit::NodeView& node) -> int32_t {
-    for (uint32_t i = 0; i < node.input_count(); ++i) {
-      if (node.has_input(i) && !(node.input_dtype(i) == node.input_dtype(0))) {
-        return CHIPDOCK_SUPPORTS_NO;
-      }
-    }
-    return CHIPDOCK_SUPPORTS_YES;
-  };
+  def.supports = supports_fused;
   def.dtypes = {{0, dtypes}, {-1, std::move(dtypes)}};
   return def;
 }
@@ -297,6 +345,8 @@ KernelSpan matmul_kernels() {
   KernelSpan span;
   span.push_back(define("MatMul", 1, "matmul_f32", make<MatMul<float>>, float_like));
   span.push_back(define("MatMul", 1, "matmul_f64", make<MatMul<double>>, {kFloat64}));
+  span.push_back(fused(span[0], "FusedMatMul", "fused_matmul_f32"));
+  span.push_back(fused(span[1], "FusedMatMul", "fused_matmul_f64"));
   span.push_back(define("MatMul", 9, "matmul_i32", make<IntegerMatMul<uint32_t>>,
                         {kit::kInt32, kit::kUint32}));
   span.push_back(define("MatMul", 9, "matmul_i64", make<IntegerMatMul<uint64_t>>,

@@ -29,14 +29,16 @@ struct Sizes {
   }
 };
 
-inline Sizes matmul_sizes(const Tensor& a, const Tensor& b) {
+/// `trans_b`: the last two axes of B, which must be there, are exchanged.
+inline Sizes matmul_sizes(const Tensor& a, const Tensor& b, bool trans_b = false) {
   Sizes s;
-  kit::require(a.rank > 0 && b.rank > 0, "MatMul takes no scalars, got ranks ", a.rank, " and ",
+  kit::require(a.rank > 0 && b.rank > (trans_b ? 1 : 0), "MatMul takes no scalars",
+               trans_b ? ", nor exchanges axes of a vector" : "", ", got ranks ", a.rank, " and ",
                b.rank);
   s.k = a.dim(a.rank - 1);
   s.m = a.rank > 1 ? a.dim(a.rank - 2) : 1;
-  s.n = b.rank > 1 ? b.dim(b.rank - 1) : 1;
-  const int64_t k_b = b.rank > 1 ? b.dim(b.rank - 2) : b.dim(0);
+  s.n = b.rank > 1 ? b.dim(b.rank - (trans_b ? 2 : 1)) : 1;
+  const int64_t k_b = b.rank > 1 ? b.dim(b.rank - (trans_b ? 1 : 2)) : b.dim(0);
   kit::require(s.k == k_b, "MatMul: A has ", s.k, " columns and B ", k_b, " rows, they must agree");
   const int32_t batch_rank_a = std::max(a.rank - 2, 0);
   const int32_t batch_rank_b = std::max(b.rank - 2, 0);

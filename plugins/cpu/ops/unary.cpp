@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of one tensor, element by element: mathematics, activations, predicates. float32 runs
 // in simd/unary.cpp, the half types through it, float64 and integers here.
-#include "simd/unary.hpp"
+#include "ops/elementwise/unary.hpp"
 
 #include <array>
 #include <cmath>
@@ -14,7 +14,7 @@ namespace chipdock::plugin::cpu {
 namespace {
 
 using Params = UnaryParams<double>;
-using Loop = void (*)(const void* x, void* y, int64_t n, const Params& params);
+using Loop = UnaryLoop;
 
 double softplus(double x) {
   return x != x ? x : std::fmax(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
@@ -213,7 +213,7 @@ class UnaryKernel final : public Kernel {
     if (half_ || is(type, kit::kFloat32)) {
       single_ = CHIPDOCK_CPU_DISPATCH(unary_f32)(op);
     } else if (is(type, kit::kFloat64)) {
-      loop_ = kRealLoops[static_cast<size_t>(op)];
+      loop_ = unary_f64(op);
     } else {
       dispatch(IntegerTypes{}, type,
                [&](auto tag) { loop_ = integer_function<typename decltype(tag)::type>(op); });
@@ -260,6 +260,8 @@ class UnaryKernel final : public Kernel {
 };
 
 }  // namespace
+
+UnaryLoop unary_f64(Unary op) { return kRealLoops[static_cast<size_t>(op)]; }
 
 KernelSpan unary_kernels() {
   KernelSpan kernels;

@@ -45,8 +45,9 @@ struct Block {
   int64_t c_row;
   int64_t k;
   int cols;
+  const T* start;
   const T* bias;
-  bool accumulate;
+  const T* column_bias;
 };
 
 template <class T, int kBlockRows, int kVectors>
@@ -57,16 +58,27 @@ void block(const Block<T>& x) {
   V sum[kBlockRows][kVectors];
   T edge[kCols];  // Stands in for a row of C that ends inside the panel.
   const bool full = x.cols == kCols;
+  const auto whole = [&](const T* row) {
+    if (full) return row;
+    std::memset(edge, 0, sizeof(edge));
+    std::memcpy(edge, row, static_cast<size_t>(x.cols) * sizeof(T));
+    return static_cast<const T*>(edge);
+  };
   for (int r = 0; r < kBlockRows; ++r) {
-    const T* from = x.c + r * x.c_row;
-    if (x.accumulate && !full) {
-      std::memset(edge, 0, sizeof(edge));
-      std::memcpy(edge, from, static_cast<size_t>(x.cols) * sizeof(T));
-      from = edge;
-    }
-    const T start = x.bias != nullptr && !x.accumulate ? x.bias[r] : T(0);
+    const T bias = x.bias != nullptr ? x.bias[r] : T(0);
+    const T* from = x.start != nullptr ? whole(x.start + r * x.c_row) : nullptr;
     for (int v = 0; v < kVectors; ++v) {
-      sum[r][v] = x.accumulate ? load(from + v * kWidth) : start - V{};
+      sum[r][v] = bias - V{};
+      // Not 0 + x, which is no -0 where x is.
+      if (from != nullptr) sum[r][v] = load(from + v * kWidth);
+      if (from != nullptr && x.bias != nullptr) sum[r][v] += bias;
+    }
+  }
+  if (x.column_bias != nullptr) {
+    const T* from = whole(x.column_bias);
+    for (int v = 0; v < kVectors; ++v) {
+      const V bias = load(from + v * kWidth);
+      for (int r = 0; r < kBlockRows; ++r) sum[r][v] += bias;
     }
   }
   const T* a = x.a;
@@ -120,8 +132,9 @@ void tile(const GemmTile<T>& x) {
                            x.c_row,
                            x.k_end - x.k_begin,
                            x.cols,
+                           x.start != nullptr ? x.start + begin * x.c_row : nullptr,
                            x.bias != nullptr ? x.bias + begin : nullptr,
-                           x.accumulate};
+                           x.column_bias};
     (narrow ? pick<T, 1>(rows, kSizes) : pick<T, 2>(rows, kSizes))(args);
   }
 }

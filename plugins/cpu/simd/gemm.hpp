@@ -10,7 +10,7 @@
 
 namespace chipdock::plugin::cpu {
 
-/// C[rows, cols] = init + A * B for one panel of B.
+/// C[rows, cols] = initial value + A * B for one panel of B.
 template <class T>
 struct GemmTile {
   const T* a = nullptr;  ///< Packed: blocks of rows, each k-major; see gemm_row_blocks.
@@ -24,9 +24,10 @@ struct GemmTile {
   int64_t rows = 0;     ///< Rows of all of A, which fix the blocks.
   int64_t k_begin = 0;  ///< Slice of k that B holds.
   int64_t k_end = 0;
-  int cols = 0;             ///< 1 to the panel width.
-  const T* bias = nullptr;  ///< Initial value per row; NULL: zero.
-  bool accumulate = false;  ///< The initial value is C itself.
+  int cols = 0;                    ///< 1 to the panel width.
+  const T* start = nullptr;        ///< Initial values, laid out as C or C itself; NULL: zeros.
+  const T* bias = nullptr;         ///< Per row, added to the initial value; NULL: none.
+  const T* column_bias = nullptr;  ///< Per column, likewise.
 };
 
 /// What one ISA level offers for one element type.
