@@ -71,6 +71,7 @@ double real(double x, [[maybe_unused]] const Params& p) {
   if constexpr (Op == Unary::kCelu) return x < 0 ? p.alpha * std::expm1(x / p.alpha) : x;
   if constexpr (Op == Unary::kMish) return x < -800 ? -0.0 : x * std::tanh(softplus(x));
   if constexpr (Op == Unary::kThresholdedRelu) return x > p.alpha ? x : 0;
+  if constexpr (Op == Unary::kClip) return clamp(x, p.alpha, p.beta);
   if constexpr (Op == Unary::kSwish) return x * sigmoid(p.alpha * x);
   return x;
 }
