@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -16,7 +16,7 @@ from chipdock.cli.exit_codes import ExitCode
 if TYPE_CHECKING:
     from chipdock.conformance.journal import RunRecord
     from chipdock.conformance.manifest import Manifest
-    from chipdock.conformance.run import Options
+    from chipdock.conformance.parts import Parts
 
 __all__ = ["cluster_options", "on_cluster"]
 
@@ -56,13 +56,9 @@ def cluster_options(function: _Function) -> _Function:
 
 
 def on_cluster(
-    manifest: Manifest,
-    ids: Sequence[str],
-    options: Options,
-    shared: Sequence[str],
-    given: Mapping[str, Any],
+    manifest: Manifest, ids: Sequence[str], parts: Parts, out: Path, given: Mapping[str, Any]
 ) -> RunRecord:
-    """Share the cases between the workers of a cluster.
+    """Share the cases between the workers of a cluster, or go on with that.
 
     Raises:
         Failure: Dask is not installed, or an option does not go with `--cluster`.
@@ -74,16 +70,14 @@ def on_cluster(
     if given["against"]:
         text = "INVALID_ARGUMENT: --against names a file or run of this machine, so it does not go "
         raise Failure(f"{text}with --cluster; run level P on the machine itself", ExitCode.USAGE)
-    if given["resume"] or given["shard"] != (1, 1) or options.device.endswith(":all"):
-        text = "INVALID_ARGUMENT: --cluster makes its own shards, so neither --shard, --resume nor "
-        raise Failure(f"{text}a device NAME:all goes with it", ExitCode.USAGE)
+    if given["shard"] != (1, 1) or parts.device.endswith(":all"):
+        text = "INVALID_ARGUMENT: --cluster makes its own shards, so neither --shard nor a device "
+        raise Failure(f"{text}NAME:all goes with it", ExitCode.USAGE)
     from chipdock.conformance.cluster import Job, run_cluster  # noqa: PLC0415  optional
 
-    kept = dataclasses.asdict(options) | {"out": str(options.out)}
     job = Job(
-        manifest, ids, options.device, options.plugin, shared, kept, options.out,
-        shards=given["shards"] or 0, mixed=given["mixed"], patience=given["patience"],
-        say=lambda text: click.echo(text, err=True),
+        manifest, ids, parts, out,
+        patience=given["patience"], say=lambda text: click.echo(text, err=True),
     )  # fmt: skip
-    record, _ = run_cluster(given["cluster"], job)
+    record, _ = run_cluster(job)
     return record

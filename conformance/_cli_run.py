@@ -15,7 +15,8 @@ from click.core import ParameterSource
 
 from chipdock.cli._command import Failure
 from chipdock.cli.exit_codes import ExitCode
-from chipdock.conformance._cli_cluster import cluster_options, on_cluster
+from chipdock.conformance._cli_cluster import cluster_options
+from chipdock.conformance._cli_parts import begin, go_on, parts_of
 from chipdock.conformance._reports import check_outputs, finish, last_of, report_options, waivers_of
 from chipdock.conformance._selection import Ratio, chosen, described, selection_options
 from chipdock.conformance.evidence.side import AGAINST
@@ -143,61 +144,34 @@ def run(**given: Any) -> None:
     Results are in DIR/results.jsonl, by default in a new folder of conformance-results.
     """
     from chipdock.conformance.fleet import FleetError  # noqa: PLC0415
+    from chipdock.conformance.manifest import read_manifest  # noqa: PLC0415
+    from chipdock.conformance.parts import PLAN  # noqa: PLC0415
     from chipdock.conformance.run import NotStarted, execute  # noqa: PLC0415
 
-    manifest, ids, options = _resumed(given) if given["resume"] else _planned(given)
-    if given["only_list"]:
-        click.echo("\n".join(ids))
-        return
-    check_outputs(options.out, given)
+    parts = parts_of(given["resume"])
     try:
-        if given["cluster"]:
-            shared = _shared(options, given["order"])
-            record = on_cluster(manifest, ids, options, shared, given)
-        elif options.device.endswith(":all"):
-            record = _on_all(ids, options, given)
+        if parts is not None:
+            manifest, out = read_manifest(), given["resume"]
+            if given["only_list"]:
+                click.echo((out / PLAN).read_text(encoding="utf-8"), nl=False)
+                return
+            check_outputs(out, given)
+            record = go_on(manifest, parts, out, given)
         else:
-            record, _ = execute(manifest, ids, options)
+            manifest, ids, options = _resumed(given) if given["resume"] else _planned(given)
+            if given["only_list"]:
+                click.echo("\n".join(ids))
+                return
+            out = options.out
+            check_outputs(out, given)
+            if given["cluster"] or options.device.endswith(":all"):
+                record = begin(manifest, ids, options, given)
+            else:
+                record, _ = execute(manifest, ids, options)
     except (NotStarted, FleetError) as error:
         raise Failure(str(error), error.code) from error
-    _summarize(record, options.out)
-    click.get_current_context().exit(int(finish(record, manifest, options.out, given)))
-
-
-def _on_all(ids: list[str], options: Options, given: dict[str, Any]) -> RunRecord:
-    """Share the cases between all devices of a plugin."""
-    from chipdock.conformance.fleet import count_devices, run_fleet  # noqa: PLC0415
-
-    if given["resume"] or given["shard"] != (1, 1):
-        text = "INVALID_ARGUMENT: --device NAME:all makes its own shards, so neither --shard nor "
-        raise Failure(f"{text}--resume go with it; name one device", ExitCode.USAGE)
-    name = options.device.removesuffix(":all")
-    count = count_devices(name, options.plugin)
-    options.out.mkdir(parents=True, exist_ok=True)
-    plan = options.out / "plan.txt"
-    plan.write_text("".join(f"{case_id}\n" for case_id in ids), encoding="utf-8")
-    shared = ["--plan", str(plan), *_shared(options, given["order"])]
-    record, _ = run_fleet(name, count, shared, options.out)
-    return record
-
-
-def _shared(options: Options, order: str) -> list[str]:
-    """The options that all shards of a run have in common."""
-    words: dict[str, Any] = {
-        "--plugin": options.plugin,
-        "--jobs": options.jobs,
-        "--seed": options.seed,
-        "--order": order,
-        "--mask": options.mask,
-        "--timeout-scale": options.timeout_scale,
-        "--repeat": options.repeat,
-        "--reset-cmd": options.reset_command,
-        "--worker-memory": options.memory,
-    }
-    arguments = [str(word) for pair in words.items() for word in pair]
-    if options.until_fail:
-        arguments.append("--until-fail")
-    return arguments
+    _summarize(record, out)
+    click.get_current_context().exit(int(finish(record, manifest, out, given)))
 
 
 def _planned(given: dict[str, Any]) -> tuple[Manifest, list[str], Options]:
@@ -215,7 +189,7 @@ def _planned(given: dict[str, Any]) -> tuple[Manifest, list[str], Options]:
     if not given["device"] and not given["only_list"] and not given["cluster"]:
         raise click.UsageError("missing option '--device', such as --device cpu:0")
     out = given["out"] or Path("conformance-results") / time.strftime("%Y%m%d-%H%M%S")
-    if (out / "results.jsonl").exists():
+    if (out / "results.jsonl").exists() or parts_of(out) is not None:
         text = f"INVALID_ARGUMENT: {out} holds a run already; go on with it by --resume {out}"
         raise Failure(text, ExitCode.USAGE)
     same = ("device", "plugin", "jobs", "seed", "mask", "timeout_scale", "repeat", "until_fail")
@@ -249,11 +223,13 @@ def _resumed(given: dict[str, Any]) -> tuple[Manifest, list[str], Options]:
         text = f"INVALID_ARGUMENT: the run in {folder} has the case {unknown[0]}, which this suite "
         raise Failure(f"{text}lacks; start a new run", ExitCode.USAGE)
     now = _earlier(given, known)
-    kept = {
-        name: known["options"][name] for name in ("device", "plugin", "seed", "mask", "selection")
-    }
+    if given["cluster"] or now["device"].endswith(":all"):
+        text = f"INVALID_ARGUMENT: {folder} is the run of one device, so neither --cluster nor a "
+        raise Failure(f"{text}device NAME:all goes with it", ExitCode.USAGE)
+    kept = {name: known["options"][name] for name in ("plugin", "seed", "mask", "selection")}
     options = Options(
         **kept,
+        device=now["device"],
         out=folder,
         jobs=now["jobs"],
         timeout_scale=now["timeout_scale"],

@@ -3,7 +3,9 @@
 
 These functions are sent by name, so a worker needs the same chipdock installed. The plugin is never
 loaded into the worker: the run is a process of its own, which a crash of the device cannot take the
-worker with, and which ends when the worker does (leash.py).
+worker with, and which ends when the worker does (leash.py), or when nobody asks after it any more.
+What the run has written so far can be fetched while it goes on, so that the loss of a worker or of
+the owner loses only the last moments of it.
 """
 
 from __future__ import annotations
@@ -14,19 +16,43 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from chipdock.conformance import leash
-from chipdock.conformance.journal import plain
+from chipdock.conformance.journal import FILE, plain
 
-__all__ = ["DEVICE", "Done", "Shard", "describe_board", "main", "run_shard", "stop_shards"]
+__all__ = [
+    "DEVICE",
+    "Done",
+    "Shard",
+    "describe_board",
+    "main",
+    "peek",
+    "run_shard",
+    "stop_shards",
+]
 
 DEVICE = "CHIPDOCK_DEVICE"
 """Variable of a worker's environment that names its device, "acme:1"."""
 
-_running: set[subprocess.Popen[bytes]] = set()
+_TICK_S = 0.2
+
+
+@dataclass
+class _Held:
+    """A shard that runs: its process, whose run it is of, its journal, when it was asked after."""
+
+    process: subprocess.Popen[bytes]
+    run: str = ""
+    number: int = 0
+    journal: Path | None = None
+    asked: float = 0.0
+
+
+_running: dict[int, _Held] = {}
 _lock = threading.Lock()
 
 
@@ -40,6 +66,9 @@ class Shard:
         device: Where the worker's environment names none.
         plan: Ids of the whole, one a line.
         arguments: Options of `run` but for device, plan, shard and out.
+        run: Identity of the whole.
+        journal: What another worker had done of it, to go on from; empty to begin.
+        lease: Seconds after which it is ended if nobody asks after it; 0 is never.
     """
 
     number: int
@@ -47,6 +76,9 @@ class Shard:
     device: str
     plan: str
     arguments: tuple[str, ...]
+    run: str = ""
+    journal: bytes = b""
+    lease: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -92,18 +124,22 @@ def _device(otherwise: str) -> str:
 def _ended(run: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
     """Wait for a run on a leash, which `stop_shards` can cut, and return what it printed."""
     with _lock:
-        _running.add(run)
+        _running[run.pid] = _Held(run)
     try:
         said = run.stdout.read() if run.stdout is not None else b""
         complained = run.stderr.read() if run.stderr is not None else b""
         run.wait()
     finally:
-        with _lock:
-            _running.discard(run)
+        _forget(run)
+    return said, complained
+
+
+def _forget(run: subprocess.Popen[bytes]) -> None:
+    with _lock:
+        del _running[run.pid]
         for pipe in (run.stdin, run.stdout, run.stderr):
             if pipe is not None:
                 pipe.close()
-    return said, complained
 
 
 def run_shard(shard: Shard) -> Done:
@@ -111,21 +147,22 @@ def run_shard(shard: Shard) -> Done:
     with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
         plan, out, log = (Path(scratch, name) for name in ("plan.txt", "out", "log"))
         plan.write_text(shard.plan, encoding="utf-8")
-        words = {
-            "--device": _device(shard.device),
-            "--plan": plan,
-            "--shard": f"{shard.number}/{shard.count}",
-            "--out": out,
-        }
-        given = [str(word) for pair in words.items() for word in pair]
-        command = [sys.executable, "-m", "chipdock.conformance.cli", "run"]
+        device = _device(shard.device)
+        words = ["--plan", plan, "--shard", f"{shard.number}/{shard.count}", "--out", out]
+        if shard.journal:
+            out.mkdir()
+            (out / FILE).write_bytes(shard.journal)
+            words = ["--resume", out]
+        else:
+            words = [*shard.arguments, *words]
+        command = [sys.executable, "-m", "chipdock.conformance.cli", "run", "--device", device]
         with log.open("wb") as file:
             run = subprocess.Popen(
-                leash.command([*command, *shard.arguments, *given]),
+                leash.command([*command, *map(str, words)]),
                 stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT,
             )  # fmt: skip
-        _ended(run)
-        journal = out / "results.jsonl"
+        _watch(_Held(run, shard.run, shard.number, out / FILE, time.monotonic()), shard.lease)
+        journal = out / FILE
         return Done(
             run.returncode,
             journal.read_bytes() if journal.is_file() else b"",
@@ -133,12 +170,58 @@ def run_shard(shard: Shard) -> Done:
         )
 
 
-def stop_shards() -> None:
-    """End what runs on this worker, so that its journals are whole and come back."""
+def _watch(held: _Held, lease: float) -> None:
+    """Wait for the end of a shard, and bring it about when its owner is gone."""
     with _lock:
-        for run in _running:
-            if run.stdin is not None and not run.stdin.closed:
-                run.stdin.close()
+        _running[held.process.pid] = held
+    try:
+        while True:
+            try:
+                held.process.wait(_TICK_S if lease else None)
+            except subprocess.TimeoutExpired:
+                if time.monotonic() - held.asked > lease:
+                    _let_go(held)
+            else:
+                return
+    finally:
+        _forget(held.process)
+
+
+def peek(run: str, number: int, offset: int) -> bytes:
+    """Return what the journal of a running shard has from a byte on, and keep the shard running.
+
+    Args:
+        run: Identity of the whole.
+        number: Of the shard.
+        offset: What is known already.
+    """
+    with _lock:
+        held = next((h for h in _running.values() if (h.run, h.number) == (run, number)), None)
+        if held is None or held.journal is None:
+            return b""
+        held.asked = time.monotonic()
+        if not held.journal.is_file():
+            return b""
+        with held.journal.open("rb") as file:
+            file.seek(offset)
+            return file.read()
+
+
+def stop_shards(run: str = "") -> None:
+    """End what runs on this worker, so that its journals are whole and come back.
+
+    Args:
+        run: Only shards of this whole; "" is everything.
+    """
+    with _lock:
+        for held in _running.values():
+            if run in ("", held.run):
+                _let_go(held)
+
+
+def _let_go(held: _Held) -> None:
+    if held.process.stdin is not None and not held.process.stdin.closed:
+        held.process.stdin.close()
 
 
 def main() -> int:

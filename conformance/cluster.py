@@ -4,13 +4,16 @@
 Dask carries the calls and notices the loss of a worker. Which shard goes where is decided here:
 one at a time to each worker that has the resource, so that each attempt and its end is known and
 three losses are three, whatever the scheduler of the lab allows. What a worker does is board.py.
+Journals of running shards are fetched as they grow: the next worker, or the next owner, goes on
+from there.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,13 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from chipdock.cli.exit_codes import ExitCode
-from chipdock.conformance.board import Done, Shard, describe_board, run_shard, stop_shards
+from chipdock.conformance.board import Done, Shard, describe_board, peek, run_shard, stop_shards
 from chipdock.conformance.fleet import FleetError
 from chipdock.conformance.journal import FILE, CaseRecord, Journal, RunRecord
 from chipdock.conformance.manifest import Manifest
 from chipdock.conformance.merge import MergeError, identity, merge_runs
 from chipdock.conformance.outcomes import Outcome
+from chipdock.conformance.parts import Parts, finished, journal_of
 from chipdock.conformance.plan import shard_of
+from chipdock.conformance.run import unsettled
 
 __all__ = ["MOST_LOSSES", "RESOURCE", "Job", "run_cluster"]
 
@@ -34,6 +39,8 @@ RESOURCE = "chipdock"
 MOST_LOSSES = 3
 _TICK_S = 0.2
 _FETCH_S = 60
+_PEEK_S = 2.0
+_LEASE_S = 60.0
 
 
 @dataclass
@@ -43,35 +50,25 @@ class Job:
     Attributes:
         manifest: Of the suite here.
         ids: Of the whole.
-        device: Of workers whose environment names none; "" leaves such workers out.
-        plugin: Library or plugin.toml on the workers; "" finds it by name.
-        arguments: Options of `run` but for device, plan, shard and out.
-        options: For the run line of a shard that no worker ended; as `Options` has them.
-        out: Folder of the whole; those of the shards are in it.
-        shards: How many; 0 is two for each worker.
-        mixed: Let suites, plugins and devices differ.
+        parts: How the shards are run, and on which cluster; its count 0 is two for each worker.
+        out: Folder of the whole; those of the shards are in it. Journals that are there already are
+            gone on with.
         patience: Seconds to wait for a worker when there is none.
         say: Is told what happens.
     """
 
     manifest: Manifest
     ids: Sequence[str]
-    device: str
-    plugin: str
-    arguments: Sequence[str]
-    options: Mapping[str, Any]
+    parts: Parts
     out: Path
-    shards: int = 0
-    mixed: bool = False
     patience: float = 60.0
     say: Callable[[str], None] = lambda _text: None
 
 
-def run_cluster(address: str, job: Job) -> tuple[RunRecord, ExitCode]:
+def run_cluster(job: Job) -> tuple[RunRecord, ExitCode]:
     """Run all shards on the workers of a cluster and merge their journals.
 
     Args:
-        address: "tcp://host:8786", or a scheduler file.
         job: What is to be run.
 
     Returns:
@@ -83,6 +80,7 @@ def run_cluster(address: str, job: Job) -> tuple[RunRecord, ExitCode]:
     import distributed  # noqa: PLC0415  optional
 
     make: Any = distributed.Client
+    address = job.parts.address
     place = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
     try:
         client = make(**place, timeout=10)
@@ -97,14 +95,16 @@ def run_cluster(address: str, job: Job) -> tuple[RunRecord, ExitCode]:
 class _Work:
     number: int
     losses: int = 0
+    peeked: float = 0.0
     events: list[tuple[str, str]] = field(default_factory=list)
-    done: Done | None = None
+    done: bool = False
 
 
 class _Cluster:
     def __init__(self, client: Any, job: Job) -> None:
         self._client = client
         self._job = job
+        self._parts = job.parts
         self._boards: dict[str, dict[str, Any]] = {}
         """Usable workers by address."""
         self._unusable: dict[str, str] = {}
@@ -117,21 +117,44 @@ class _Cluster:
 
     def execute(self) -> tuple[RunRecord, ExitCode]:
         interrupted = False
+        parts = self._job.parts
+        self._take_over()
         self._gather()
-        count = min(self._job.shards or 2 * len(self._boards), len(self._job.ids))
+        count = min(parts.count or 2 * len(self._boards), len(self._job.ids))
+        self._parts = dataclasses.replace(parts, count=count)
+        self._parts.write(self._job.out)
         self._work = [_Work(number) for number in range(1, count + 1)]
-        self._todo.extend(self._work)
+        for work in self._work:
+            work.done = finished(self._folder(work))
+        self._todo.extend(work for work in self._work if not work.done)
         try:
             self._drive()
         except KeyboardInterrupt:
             interrupted = True
             self._stop()
-        folders = [self._keep(work, interrupted) for work in self._work]
+        for work in self._work:
+            self._keep(work, interrupted)
+        folders = [self._folder(work) for work in self._work]
+        (self._job.out / FILE).unlink(missing_ok=True)  # of the whole, cut short
         try:
-            record, code = merge_runs(folders, self._job.out, mixed=self._job.mixed)
+            record, code = merge_runs(folders, self._job.out, mixed=parts.mixed)
         except MergeError as error:
             raise FleetError(f"INVALID_ARGUMENT: {error}", ExitCode.USAGE) from error
         return record, ExitCode.INTERRUPTED if interrupted else code
+
+    def _folder(self, work: _Work) -> Path:
+        return self._job.out / f"shard-{work.number}"
+
+    def _take_over(self) -> None:
+        """End what an owner that was killed has left running, and see what its run was of."""
+        for number in range(1, self._job.parts.count + 1):
+            known = journal_of(self._job.out / f"shard-{number}")
+            if known is not None:
+                keys = ("suite_root", "env", "device", "plugin", "device_info", "capabilities")
+                self._first = {key: known.run[key] for key in keys}
+                break
+        if there := [*self._addresses()]:
+            self._client.run(stop_shards, self._job.parts.run, workers=there, on_error="ignore")
 
     # Workers.
 
@@ -162,7 +185,7 @@ class _Cluster:
         there = self._addresses()
         for address in there - {*self._boards, *self._unusable, *self._asked}:
             self._asked[address] = self._send(
-                address, describe_board, self._job.device, self._job.plugin
+                address, describe_board, self._parts.device, self._parts.plugin
             )
         for address in [name for name in self._boards if name not in there]:
             del self._boards[address]
@@ -191,7 +214,7 @@ class _Cluster:
             for what, value in identity(self._first).items()
             if identity(said)[what] != value
         ]
-        if differ and not self._job.mixed:
+        if differ and not self._parts.mixed:
             if not self._work:
                 text = f"INVALID_ARGUMENT: the workers differ: {differ[0]}; --mixed allows it"
                 raise FleetError(text, ExitCode.USAGE)
@@ -234,19 +257,48 @@ class _Cluster:
                     del self._running[address]
                     future.cancel()
                     self._lost(address, work, f"the worker {address} was lost")
+                else:
+                    self._peek(address, work)
             for address in [name for name in self._boards if name not in self._running]:
                 if self._todo:
                     work = self._todo.popleft()
-                    shard = Shard(
-                        work.number, len(self._work), self._job.device, plan,
-                        tuple(self._job.arguments),
-                    )  # fmt: skip
+                    shard = self._shard(work, plan, address)
                     self._running[address] = (self._send(address, run_shard, shard), work)
             if not self._boards and not self._asked and self._patience_ended():
                 for work in self._todo:
                     work.events.append(("worker_lost", "no worker is left"))
                 return
             self._wait([future for future, _ in self._running.values()])
+
+    def _shard(self, work: _Work, plan: str, address: str) -> Shard:
+        """What a worker is to do of a shard: what no other has done, if it was of the same kind."""
+        known = journal_of(self._folder(work))
+        same = known is not None and identity(known.run) == identity(self._boards[address])
+        file = self._folder(work) / FILE
+        if not same:
+            file.unlink(missing_ok=True)
+        return Shard(
+            work.number, len(self._work), self._parts.device, plan, self._parts.arguments,
+            run=self._parts.run, journal=file.read_bytes() if same else b"", lease=_LEASE_S,
+        )  # fmt: skip
+
+    def _peek(self, address: str, work: _Work) -> None:
+        """Fetch what the journal of a running shard has grown by."""
+        if time.monotonic() - work.peeked < _PEEK_S:
+            return
+        work.peeked = time.monotonic()
+        file = self._folder(work) / FILE
+        known = file.stat().st_size if file.is_file() else 0
+        try:
+            said = self._client.run(
+                peek, self._parts.run, work.number, known, workers=[address], on_error="ignore"
+            )
+        except (OSError, TimeoutError, ValueError, KeyError):
+            return  # it was lost meanwhile, and that will be seen
+        if more := said.get(address):
+            file.parent.mkdir(exist_ok=True)
+            with file.open("ab") as journal:
+                journal.write(more)
 
     def _fetch(self, address: str, work: _Work, future: Any) -> None:
         try:
@@ -265,8 +317,14 @@ class _Cluster:
             self._retire(address, done.said)
             self._lost(address, work, f"{address} did not start {device}: {done.said}")
             return
-        work.done = done
+        folder = self._folder(work)
+        folder.mkdir(exist_ok=True)
+        draft = folder / f"{FILE}.new"
+        draft.write_bytes(done.journal)
+        draft.replace(folder / FILE)
+        work.done = True
         work.events.append(("shard", f"{name} on {address}, {device}, attempt {work.losses + 1}"))
+        self._tell(work)
         self._job.say(f"{name} came back from {address}, exit code {done.code}")
         if done.code == ExitCode.INFRASTRUCTURE:
             self._retire(address, f"{device} was given up in {name}")
@@ -287,7 +345,7 @@ class _Cluster:
         """End the runs on the workers; their journals are whole and come back."""
         there = [address for address in self._running if address in self._addresses()]
         if there:
-            self._client.run(stop_shards, workers=there)
+            self._client.run(stop_shards, self._parts.run, workers=there)
         end = time.monotonic() + 30
         for address, (future, work) in self._running.items():
             while address in there and not future.done() and time.monotonic() < end:
@@ -297,37 +355,30 @@ class _Cluster:
 
     # Journals.
 
-    def _keep(self, work: _Work, interrupted: bool) -> Path:
-        folder = self._job.out / f"shard-{work.number}"
-        folder.mkdir(parents=True)
-        if work.done is not None:
-            (folder / FILE).write_bytes(work.done.journal)
-        journal = Journal(folder)
+    def _tell(self, work: _Work) -> None:
+        journal = Journal(self._folder(work))
         for what, detail in work.events:
             journal.event(what, detail)
-        if work.done is None:
-            self._blank(journal, work, interrupted)
+        work.events.clear()
         journal.close()
-        return folder
 
-    def _blank(self, journal: Journal, work: _Work, interrupted: bool) -> None:
-        """The journal of a shard that came to no end anywhere."""
-        ids = shard_of(self._job.ids, self._job.manifest, work.number, len(self._work))
-        plan = {"cases": [*self._job.ids], "shard": [work.number, len(self._work)]}
-        asked = {"level": "", "tier": "submit", "globs": [], "order": "manifest"}
-        options = dict(self._job.options)
-        kept = {
-            key: value for key, value in options["selection"].items() if key in ("order", "seed")
-        }
-        options["selection"] = asked | kept | plan
-        journal.write(
-            {"type": "run", "schema": 1, "suite_version": version("chipdock"), **self._first}
-            | {"seed": options["seed"], "mask": options["mask"], "options": options}
-            | {"selected": ids, "started": datetime.now(UTC).isoformat(timespec="seconds")}
-        )
+    def _keep(self, work: _Work, interrupted: bool) -> None:
+        """Complete the journal of a shard that came to no end anywhere."""
+        if work.done:
+            return
+        folder = self._folder(work)
+        folder.mkdir(exist_ok=True)
+        if journal_of(folder) is None:
+            (folder / FILE).unlink(missing_ok=True)
         why = work.events[-1][1] if work.events else "it was not begun"
+        self._tell(work)
         reason = f"its shard ran to no end, with {work.losses} losses: {why}"
-        for case_id in ids:
+        journal = Journal(folder)
+        if not journal.record.run:
+            self._begin(journal, work)
+        for case_id in journal.record.run["selected"]:
+            if not unsettled(journal.record, case_id):
+                continue
             facts = self._job.manifest.rows[case_id].case
             record = CaseRecord(
                 case_id, Outcome.NOT_RUN, revision=facts.revision, duties=facts.duties,
@@ -337,3 +388,20 @@ class _Cluster:
         code = ExitCode.INTERRUPTED if interrupted else ExitCode.INFRASTRUCTURE
         end = {"exit_code": int(code), "seconds": 0.0, "coverage": {}}
         journal.write({"type": "end", "counts": journal.record.counts, **end})
+        journal.close()
+
+    def _begin(self, journal: Journal, work: _Work) -> None:
+        """Write the run line that no worker wrote."""
+        ids = shard_of(self._job.ids, self._job.manifest, work.number, len(self._work))
+        plan = {"cases": [*self._job.ids], "shard": [work.number, len(self._work)]}
+        asked = {"level": "", "tier": "submit", "globs": [], "order": "manifest"}
+        options = dict(self._parts.options)
+        kept = {
+            key: value for key, value in options["selection"].items() if key in ("order", "seed")
+        }
+        options["selection"] = asked | kept | plan
+        journal.write(
+            {"type": "run", "schema": 1, "suite_version": version("chipdock"), **self._first}
+            | {"seed": options["seed"], "mask": options["mask"], "options": options}
+            | {"selected": ids, "started": datetime.now(UTC).isoformat(timespec="seconds")}
+        )

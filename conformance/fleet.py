@@ -2,12 +2,13 @@
 """All devices of a plugin at once: each runs a shard in a run of its own, then these are merged.
 
 So one board that falls ill costs its own shard only, and everything that holds for shards on
-several machines holds here.
+several machines holds here. The runs end when their owner does (leash.py), and what they had done
+by then stands in their journals, from which the whole goes on.
 """
 
 from __future__ import annotations
 
-import signal
+import contextlib
 import subprocess
 import sys
 import tempfile
@@ -15,9 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chipdock.cli.exit_codes import ExitCode
-from chipdock.conformance.journal import RunRecord, read
+from chipdock.conformance import leash
+from chipdock.conformance.journal import FILE, RunRecord
 from chipdock.conformance.manifest import suite_folder
 from chipdock.conformance.merge import MergeError, merge_runs
+from chipdock.conformance.parts import finished, free, journal_of
 from chipdock.conformance.pool import Pool, WorkerConfig
 from chipdock.conformance.run import describe
 from chipdock.conformance.schedule import Limits
@@ -61,6 +64,8 @@ def run_fleet(
 ) -> tuple[RunRecord, ExitCode]:
     """Run shard k of `count` on device `name`:k-1, all at the same time, and merge them.
 
+    Shards whose journals are in `out` go on where these end; the journal of the whole is anew.
+
     Args:
         name: Of the devices, "acme" for acme:0, acme:1, ….
         count: How many there are.
@@ -75,20 +80,21 @@ def run_fleet(
     """
     out.mkdir(parents=True, exist_ok=True)
     folders = [out / f"{name}-{index}" for index in range(count)]
-    command = [sys.executable, "-m", "chipdock.conformance.cli", "run", *arguments]
-    runs = []
+    runs: dict[int, subprocess.Popen[bytes]] = {}
     for index, folder in enumerate(folders):
-        words = ["--device", f"{name}:{index}", "--shard", f"{index + 1}/{count}", "--out", folder]
-        log = (out / f"{name}-{index}.log").open("wb")
-        runs.append(
-            subprocess.Popen([*command, *map(str, words)], stdout=log, stderr=subprocess.STDOUT)
-        )
-        log.close()
-    interrupted = _wait(runs)
-    for index, (run, folder) in enumerate(zip(runs, folders, strict=True)):
-        if not (folder / "results.jsonl").is_file() or not read(folder).run:
+        words = _command(name, index, count, arguments, folder)
+        if words:
+            with (out / f"{name}-{index}.log").open("wb") as log:
+                runs[index] = subprocess.Popen(
+                    leash.command(words), stdin=subprocess.PIPE, stdout=log,
+                    stderr=subprocess.STDOUT, start_new_session=True,
+                )  # fmt: skip
+    interrupted = _wait([*runs.values()])
+    for index, run in runs.items():
+        if journal_of(folders[index]) is None:
             said = (out / f"{name}-{index}.log").read_text("utf-8", "replace").strip()[-2000:]
             raise FleetError(f"{name}:{index}: {said}", _code(run.returncode))
+    (out / FILE).unlink(missing_ok=True)  # of the whole, cut short; all of it is in the shards
     try:
         record, code = merge_runs(folders, out)
     except MergeError as error:
@@ -96,22 +102,48 @@ def run_fleet(
     return record, ExitCode.INTERRUPTED if interrupted else code
 
 
+def _command(
+    name: str, index: int, count: int, arguments: Sequence[str], folder: Path
+) -> list[str]:
+    """Return the command that begins a shard or goes on with it; [] if it is done."""
+    if not free(folder):
+        raise FleetError(
+            f"INVALID_ARGUMENT: another run writes {folder / FILE} now; wait for its end",
+            ExitCode.USAGE,
+        )
+    run = [sys.executable, "-m", "chipdock.conformance.cli", "run"]
+    if journal_of(folder) is not None:
+        return [] if finished(folder) else [*run, "--resume", str(folder)]
+    (folder / FILE).unlink(missing_ok=True)
+    place = ["--device", f"{name}:{index}", "--shard", f"{index + 1}/{count}"]
+    return [*run, *arguments, *place, "--out", str(folder)]
+
+
 def _wait(runs: Sequence[subprocess.Popen[bytes]]) -> bool:
-    """Wait for all runs; returns whether Ctrl-C came, which is passed on to them."""
+    """Wait for all runs; returns whether Ctrl-C came, which ends them."""
+    interrupted = False
     try:
         for run in runs:
             run.wait()
     except KeyboardInterrupt:
+        interrupted = True
         for run in runs:
-            run.send_signal(signal.SIGINT)
+            _let_go(run)
         for run in runs:
             try:
                 run.wait(_GRACE_S)
             except subprocess.TimeoutExpired:
                 run.kill()
                 run.wait()
-        return True
-    return False
+    for run in runs:
+        _let_go(run)
+    return interrupted
+
+
+def _let_go(run: subprocess.Popen[bytes]) -> None:
+    if run.stdin is not None:
+        with contextlib.suppress(BrokenPipeError):
+            run.stdin.close()
 
 
 def _code(number: int) -> ExitCode:

@@ -7,9 +7,11 @@ What is made of the table is in selftest.py.
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from chipdock.conformance.ids import match
@@ -19,7 +21,8 @@ __all__ = ["MOST_JUDGES", "Mutant", "Table", "bystanders", "judges", "read_table
 
 MOST_JUDGES = 120
 """Cases that are run for one fault if there are more."""
-_BYSTANDERS = 60
+_OPERATORS = 24
+_QUICK_MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +34,14 @@ class Mutant:
         duty: Of the C headers that it breaks, "MEM-5".
         breaks: What it does, in words.
         cases: Patterns of the cases that should see it; empty for all cases of the duty.
-        allowed: Patterns of other cases that may fail with it.
+        allowed: Patterns of other cases that may fail with it, each with the reason why.
     """
 
     name: str
     duty: str
     breaks: str
     cases: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
+    allowed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,12 @@ def read_table(path: Path) -> Table:
                 if name in mutants:
                     raise ValueError(f"{file} has the fault '{name}' a second time")
                 lists = {key: tuple(v) for key, v in facts.items() if isinstance(v, list)}
-                mutants[name] = Mutant(name=name, **(facts | lists))
+                made = mutants[name] = Mutant(name=name, **(facts | lists))
+                if not isinstance(made.allowed, dict) or not all(made.allowed.values()):
+                    raise ValueError(
+                        f"{file}: '{name}' allows {made.allowed!r}; it takes a table of patterns, "
+                        f"each with the reason why those cases may fail"
+                    )
         return Table(
             library=(path.parent / plugin["library"]).resolve(),
             device=plugin["device"],
@@ -102,8 +110,26 @@ def judges(mutant: Mutant, manifest: Manifest, most: int = MOST_JUDGES) -> list[
 
 
 def bystanders(manifest: Manifest) -> list[str]:
-    """Return cases by which to see what else a fault breaks: a spread of all."""
-    return _spread(list(manifest.rows), _BYSTANDERS)
+    """Return cases by which to see what else a fault breaks, in the manifest's order.
+
+    One of each area, and several of level 2, whose areas are wide. They hang on their ids alone,
+    so that a case more in the suite leaves the others where they are.
+    """
+    areas: dict[str, list[str]] = defaultdict(list)
+    for case_id, row in manifest.rows.items():
+        if row.case.level != "P" and row.case.budget_ms <= _QUICK_MS:
+            level, area, _ = case_id.split(".", 2)
+            areas[level if level == "L2" else f"{level}.{area}"].append(case_id)
+    taken = {
+        case_id
+        for area, ids in areas.items()
+        for case_id in sorted(ids, key=_lot)[: _OPERATORS if area == "L2" else 1]
+    }
+    return [case_id for case_id in manifest.rows if case_id in taken]
+
+
+def _lot(case_id: str) -> bytes:
+    return hashlib.sha256(case_id.encode()).digest()
 
 
 def _spread(ids: list[str], most: int) -> list[str]:

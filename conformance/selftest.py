@@ -2,11 +2,13 @@
 """The suite's test of itself: every fault of a mutant plugin has to turn a case red.
 
 A fault that no case of its duty sees has survived, and the suite is weaker than it looks. First the
-plugin is run without a fault: what fails then says nothing of any fault.
+plugin is run without a fault: what fails then says nothing of any fault. What else a fault turns
+red has to be allowed in its table, with a reason: else the fault, or a case, is not what it says.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 import time
@@ -18,7 +20,7 @@ from typing import Any
 
 from chipdock.conformance.health import Health
 from chipdock.conformance.ids import match
-from chipdock.conformance.journal import CaseRecord, Journal
+from chipdock.conformance.journal import FILE, CaseRecord, Journal, read
 from chipdock.conformance.manifest import Manifest
 from chipdock.conformance.mutants import MOST_JUDGES, Mutant, Table, bystanders, judges
 from chipdock.conformance.outcomes import FAILED
@@ -29,6 +31,7 @@ from chipdock.conformance.schedule import Limits, Scheduler
 
 __all__ = ["NONE", "Report", "Trial", "Verdict", "run"]
 
+_OF = "of.json"
 NONE = "none"
 """Value of the switch for no fault."""
 
@@ -46,6 +49,7 @@ class Verdict:
         ran: How many cases should see it and ran.
         red: Ids of those that failed, with outcome and reason.
         collateral: Ids of others that failed and are not allowed to.
+        allowed: Ids of others that failed and are.
         given_up: Why the device was given up in the middle, "" if it was not.
         seconds: Wall time.
     """
@@ -55,6 +59,7 @@ class Verdict:
     ran: int
     red: tuple[tuple[str, str], ...]
     collateral: tuple[tuple[str, str], ...] = ()
+    allowed: tuple[str, ...] = ()
     given_up: str = ""
     seconds: float = 0.0
 
@@ -68,6 +73,7 @@ class Verdict:
             "ran": self.ran,
             "red": [list(row) for row in self.red],
             "collateral": [list(row) for row in self.collateral],
+            "allowed": list(self.allowed),
             "given_up": self.given_up,
             "seconds": round(self.seconds, 3),
         }
@@ -96,12 +102,12 @@ class Report:
 
     @property
     def clean(self) -> bool:
-        """Whether every fault was caught, and nothing failed without one."""
-        return self.caught == len(self.verdicts) and not self.faultless
+        """Whether every fault was caught, and nothing failed that has nothing to do with one."""
+        return self.caught == len(self.verdicts) and not self.faultless and not self.wide
 
     @property
     def wide(self) -> int:
-        """How many faults made cases fail that have nothing to do with them."""
+        """How many faults made cases fail that their tables do not allow."""
         return sum(bool(verdict.collateral) for verdict in self.verdicts)
 
     def to_json(self) -> dict[str, Any]:
@@ -129,6 +135,7 @@ def run(
     jobs: int = 1,
     collateral: bool = True,
     most: int = MOST_JUDGES,
+    resume: bool = False,
     told: Callable[[Verdict], None] = lambda verdict: None,
 ) -> Report:
     """Run the cases of each fault with the fault switched on.
@@ -142,22 +149,26 @@ def run(
         collateral: Run every case that should see a fault, and bystanders; False stops at the
             first red case.
         most: Cases of one fault at most.
+        resume: Go on in a folder with what an earlier run, of this suite and plugin, had done;
+            only cases that it did not come to are run, and all is judged anew.
         told: Gets each verdict when it is known, from any thread, one at a time.
 
     Returns:
         All verdicts, also in folder/selftest.json.
 
     Raises:
-        RuntimeError: The plugin does not start without a fault.
+        RuntimeError: The plugin does not start without a fault, or the folder is of another suite
+            or plugin.
     """
     start = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
+    _claim(folder, table, manifest, resume=resume)
     wanted = {name: judges(table.mutants[name], manifest, most) for name in names}
     beside = bystanders(manifest) if collateral else []
     known = folder / "capabilities.json"
     all_ids = {i for ids in wanted.values() for i in ids} | set(beside)
     ids = [i for i in manifest.rows if i in all_ids]
-    first = Trial(table, NONE, manifest, folder, known)
+    first = Trial(table, NONE, manifest, folder, known, resume=resume)
     first.run(ids, jobs=jobs)
     if first.given_up:
         raise RuntimeError(f"{table.device} does not run without a fault: {first.given_up}")
@@ -168,7 +179,8 @@ def run(
     def judge(name: str) -> Verdict:
         own = [i for i in wanted[name] if i not in unusable]
         others = [i for i in beside if i not in unusable and i not in set(own)]
-        verdict = _judge(Trial(table, name, manifest, folder, known), own, others, collateral)
+        trial = Trial(table, name, manifest, folder, known, resume=resume)
+        verdict = _judge(trial, own, others, collateral)
         with lock:
             told(verdict)
         return verdict
@@ -183,14 +195,30 @@ def run(
     return report
 
 
+def _claim(folder: Path, table: Table, manifest: Manifest, *, resume: bool) -> None:
+    """Say in a folder of what it holds results; see that it is the same if a run goes on."""
+    path = folder / _OF
+    library = hashlib.sha256(table.library.read_bytes()).hexdigest()
+    now = {"suite_root": manifest.root, "plugin": library}
+    if not resume:
+        path.write_text(json.dumps(now) + "\n", encoding="utf-8")
+    elif not path.is_file():
+        raise RuntimeError(f"{folder} holds no self-test to go on with; start one without --resume")
+    elif json.loads(path.read_text(encoding="utf-8")) != now:
+        raise RuntimeError(
+            f"the self-test in {folder} is one of another suite or plugin; start a new one"
+        )
+
+
 def _judge(trial: Trial, own: list[str], others: list[str], collateral: bool) -> Verdict:
     start = time.monotonic()
     mutant = trial.mutant
     if own:
         trial.run([*own, *others], first=not collateral)
     red = trial.red(own)
-    allowed = set(match(mutant.allowed, others))
-    beside = {i: row for i, row in trial.red(others).items() if i not in allowed}
+    failed = trial.red(others)
+    allowed = set(match(tuple(mutant.allowed), list(failed)))
+    beside = {i: row for i, row in failed.items() if i not in allowed}
     ran = sum(i in trial.records for i in own)
     state = "caught" if red or trial.given_up else "survived" if own else "no_case"
     return Verdict(
@@ -199,6 +227,7 @@ def _judge(trial: Trial, own: list[str], others: list[str], collateral: bool) ->
         ran=ran,
         red=tuple((i, f"{outcome}: {why}") for i, (outcome, why) in red.items()),
         collateral=tuple((i, f"{outcome}: {why}") for i, (outcome, why) in beside.items()),
+        allowed=tuple(i for i in failed if i in allowed),
         given_up=trial.given_up,
         seconds=time.monotonic() - start,
     )
@@ -214,7 +243,14 @@ class Trial:
     """
 
     def __init__(
-        self, table: Table, name: str, manifest: Manifest, folder: Path, capabilities: Path
+        self,
+        table: Table,
+        name: str,
+        manifest: Manifest,
+        folder: Path,
+        capabilities: Path,
+        *,
+        resume: bool = False,
     ) -> None:
         """Makes a trial in which nothing was run yet.
 
@@ -224,6 +260,7 @@ class Trial:
             manifest: Of the suite.
             folder: Holds a folder for each trial.
             capabilities: File with what the plugin declares; made if absent.
+            resume: Take over what the trial's journal holds already.
         """
         self.mutant = table.mutants.get(name, Mutant(name, "", ""))
         self.records: dict[str, CaseRecord] = {}
@@ -233,6 +270,14 @@ class Trial:
         self._out = folder / name
         scratch = self._out / "workers"
         scratch.mkdir(parents=True, exist_ok=True)
+        if (self._out / FILE).is_file():
+            if resume:
+                known = read(self._out)
+                self.records = dict(known.cases)
+                ill = [e["detail"] for e in known.events if e["what"] == "quarantined"]
+                self.given_up = ill[-1] if ill else ""
+            else:
+                (self._out / FILE).unlink()
         self._config = WorkerConfig(
             device=table.device,
             plugin=str(table.library),
@@ -244,13 +289,18 @@ class Trial:
         )
 
     def run(self, ids: Sequence[str], *, jobs: int = 1, first: bool = False) -> None:
-        """Run cases, each once.
+        """Run cases, each once; those that are known already are not run again.
 
         Args:
             ids: In this order.
             jobs: Workers.
             first: Stop when one has failed.
         """
+        if first and any(record.outcome in FAILED for record in self.records.values()):
+            return
+        ids = [case_id for case_id in ids if case_id not in self.records]
+        if not ids or self.given_up:
+            return
         journal = Journal(self._out)
 
         def settle(record: CaseRecord) -> None:

@@ -13,6 +13,10 @@ sys.path.insert(0, str(HERE))
 collect_ignore = ["samples"]  # they crash, and only workers may
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "case(facts): of a case, for tests that import cases")
+
+
 @pytest.fixture(scope="session")
 def suite(tmp_path_factory):
     """A copy of the samples with its manifest."""

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast, compared with another plugin or run: launches, copies, products, operators, models."""
+"""How fast, compared with another plugin or run: launches, copies, products, operators, models.
+
+One case compares with what the device claims of itself, and needs nothing else.
+"""
 
 from __future__ import annotations
 
 from chipdock.conformance.case import Variant, case
+from chipdock.conformance.suite.perf.claim import bandwidth
 from chipdock.conformance.suite.perf.compare import run
 from chipdock.conformance.target import Target
 
@@ -69,3 +73,9 @@ def test_elementwise(target: Target, variant: Variant) -> None:
 def test_step(target: Target, variant: Variant) -> None:
     """A loaded model, with its inputs and outputs on the host."""
     run(target, f"step:{variant.model}")
+
+
+@case("P.claim.bandwidth", tier="nightly", budget_ms=4000)
+def test_bandwidth(target: Target, variant: Variant) -> None:
+    """Copies on the device move no more bytes a second than it claims its memory can."""
+    bandwidth(target)
