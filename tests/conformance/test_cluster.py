@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """--cluster on a real Dask cluster of worker processes on this machine, one of which is killed."""
 
+import json
 import os
 import select
 import shutil
@@ -14,6 +15,7 @@ import pytest
 from distributed import LocalCluster, Nanny, Scheduler, SpecCluster
 
 from chipdock.conformance.cluster import MOST_LOSSES
+from chipdock.conformance.journal import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
@@ -120,6 +122,72 @@ def test_a_killed_worker_costs_an_attempt_and_its_run_ends_with_it(suite, cluste
         f"shard-{n + 1}" for n in range(len(done))
     ]
     assert (ran.folder / "report.html").is_file()
+
+
+def passed(journal):
+    """Cases that a journal in the making has as passed."""
+    if not journal.is_file():
+        return set()
+    return {case.id for case in read(journal).cases.values() if case.outcome == "PASS"}
+
+
+def until(condition, what):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, what
+        select.select([], [], [], 0.05)
+
+
+def starts(folder):
+    lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines if line]
+    return [row["id"] for row in rows if row["type"] == "start"]
+
+
+AFTER = {f"L1.more.after.any.n{n}" for n in range(3)}
+
+
+@pytest.mark.usefixtures("pipe")
+def test_what_a_lost_worker_had_done_is_not_done_again(suite, cluster, tmp_path):
+    made, out = cluster(2), tmp_path / "out"
+    process = suite.start(
+        "--cluster", made.scheduler_address, "--case", "L1.more.slow.any.n0",
+        "--case", "L1.more.after.*", "--shards", 1, "--out", out,
+    )  # fmt: skip
+    pid = slow_case(suite)
+    journal = out / "shard-1" / "results.jsonl"
+    until(lambda: passed(journal) == AFTER, "the journal of the shard never came")
+    (suite.folder / "fast").touch()
+    os.kill(worker_above(pid, made), signal.SIGKILL)
+    ran = suite.end(process, out)
+    assert ran.code == 0, ran.err
+    assert ran.record.counts == {"PASS": 4}
+    assert len(events(ran.record, "worker_lost")) == 1
+    begun = starts(out / "shard-1")
+    assert sorted(begun) == sorted([*AFTER, "L1.more.slow.any.n0", "L1.more.slow.any.n0"])
+
+
+@pytest.mark.usefixtures("pipe")
+def test_a_killed_owner_goes_on_with_its_run(suite, cluster, tmp_path):
+    made, out = cluster(2), tmp_path / "out"
+    process = suite.start(
+        "--cluster", made.scheduler_address, "--case", "L1.more.slow.any.n0",
+        "--case", "L1.more.after.*", "--shards", 2, "--out", out,
+    )  # fmt: skip
+    left = os.pidfd_open(slow_case(suite))
+    journals = [out / f"shard-{n}" / "results.jsonl" for n in (1, 2)]
+    until(lambda: set().union(*map(passed, journals)) == AFTER, "no journal came")
+    process.kill()
+    cut = suite.end(process, out)
+    assert not (out / "results.jsonl").exists(), cut.out
+    (suite.folder / "fast").touch()
+    ran = suite.end(suite.start("--resume", out), out)
+    assert select.select([left], [], [], 60)[0], "the run of the killed owner goes on"
+    os.close(left)
+    assert ran.code == 0, ran.err
+    assert ran.record.counts == {"PASS": 4}
+    begun = [case_id for n in (1, 2) for case_id in starts(out / f"shard-{n}")]
+    assert sorted(begun) == sorted([*AFTER, "L1.more.slow.any.n0", "L1.more.slow.any.n0"])
 
 
 @pytest.mark.usefixtures("pipe")
