@@ -11,6 +11,7 @@ from onnx import numpy_helper
 
 import chipdock
 from chipdock._fusion import pattern
+from chipdock.errors import InvalidArgumentError
 
 _RNG = np.random.default_rng(28)
 
@@ -220,7 +221,7 @@ def test_bodies_are_rewritten_with_constants_from_outside(monkeypatch):
 
 def test_a_bad_policy_is_named(monkeypatch):
     monkeypatch.setenv("CHIPDOCK_FUSION", "maybe")
-    with pytest.raises(chipdock.InvalidArgumentError, match="CHIPDOCK_FUSION is 'maybe'"):
+    with pytest.raises(InvalidArgumentError, match="CHIPDOCK_FUSION is 'maybe'"):
         chipdock.load(_model("y = Relu(x)", "float[2] x", "float[2] y"))
 
 

@@ -14,12 +14,13 @@ from chipdock._fusion.rules_activation import AFTER, WHOLE
 from chipdock._fusion.rules_conv import RULES as CONV
 from chipdock._fusion.rules_matmul import RESIDUAL
 from chipdock._fusion.rules_matmul import RULES as MATMUL
-from chipdock._fusion.rules_norm import RULES as NORM
+from chipdock._fusion.rules_norm import LAYER, RMS
 from chipdock.errors import InvalidArgumentError
 
 __all__ = ["OPSET", "Constant", "FusedGraph", "Node", "fuse", "fusion_wanted", "schema_of"]
 
-_RULES = (*CONV, *NORM, *WHOLE, *MATMUL, *RESIDUAL, *AFTER)
+# Each is applied until nothing is left for it to do before the next.
+_PASSES = (LAYER, (*CONV, *RMS, *WHOLE, *MATMUL, *RESIDUAL, *AFTER))
 
 
 def fuse(graph: FusedGraph, runs: Callable[[str, str, int], bool]) -> list[Node]:
@@ -32,7 +33,8 @@ def fuse(graph: FusedGraph, runs: Callable[[str, str, int], bool]) -> list[Node]
     Returns:
         The nodes that are left, in execution order.
     """
-    rewrite(graph, _RULES, runs)
+    for rules in _PASSES:
+        rewrite(graph, rules, runs)
     return [node for node in graph.nodes if node is not None]
 
 

@@ -154,18 +154,28 @@ def _node(pattern: Call, node: Node, graph: FusedGraph, so_far: Binding) -> Iter
         return
     if not proto.output or any(proto.output[1:]):
         return  # rules are about operators with one result
-    binding = replace(so_far, nodes=(*so_far.nodes, node))
+    if not _may_be(pattern, node, graph):
+        return
+    nodes = (*so_far.nodes, node)
+    binding = Binding(so_far.values, so_far.rests, so_far.named, nodes)
     if pattern.name:
         result = _value(Value(pattern.name, constant=False), proto.output[0], graph, binding)
         if result is None:
             return
-        binding = replace(result, named={**result.named, pattern.name: node})
+        named = {**result.named, pattern.name: node}
+        binding = Binding(result.values, result.rests, named, nodes)
     inputs = tuple(proto.input)
     orders = [inputs]
     if pattern.op in _COMMUTATIVE and inputs[0] != inputs[1]:
         orders.append((inputs[1], inputs[0]))
     for order in orders:
         yield from _inputs(pattern.inputs, order, graph, binding)
+
+
+def _may_be(pattern: Call, node: Node, graph: FusedGraph) -> bool:
+    """False if an input of the pattern is a node of a kind that no input here is: most end so."""
+    kinds = {graph.producer[n].proto.op_type for n in node.proto.input if n in graph.producer}
+    return all(term.op in kinds for term in pattern.inputs if isinstance(term, Call))
 
 
 def _inputs(
@@ -179,7 +189,8 @@ def _inputs(
     if isinstance(first, Rest):
         known = so_far.rests.get(first.name, names)
         if known == names:
-            yield replace(so_far, rests={**so_far.rests, first.name: names})
+            rests = {**so_far.rests, first.name: names}
+            yield Binding(so_far.values, rests, so_far.named, so_far.nodes)
         return
     if not names or not names[0]:
         return
@@ -207,4 +218,5 @@ def _value(term: Value, name: str, graph: FusedGraph, so_far: Binding) -> Bindin
         return so_far if known == name else None
     if term.constant and not graph.is_constant(name):
         return None
-    return replace(so_far, values={**so_far.values, term.name: name})
+    values = {**so_far.values, term.name: name}
+    return Binding(values, so_far.rests, so_far.named, so_far.nodes)

@@ -8,7 +8,7 @@ import numpy as np
 from chipdock._fusion.graph import Node
 from chipdock._fusion.rewrite import Match, Rule
 
-__all__ = ["RULES"]
+__all__ = ["LAYER", "RMS"]
 
 
 def _over_last_axis(node: Node, match: Match, rank: int) -> bool:
@@ -39,29 +39,29 @@ def _rows(*reductions: str, affine: str) -> Callable[[Match], Mapping[str, objec
 
 _CENTRED = "(d := Sub(x, (mean := ReduceMean(x, *axes))))"
 _LAYER = "LayerNormalization(x, S, O, axis=-1, epsilon=epsilon)"
-_RMS = "RMSNormalization(x, S, axis=-1, epsilon=epsilon)"
+_RMS_NORM = "RMSNormalization(x, S, axis=-1, epsilon=epsilon)"
 
 
 def _roots(square: str) -> str:
     return f"Sqrt(Add((var := ReduceMean({square}, *others)), EPS))"
 
 
-RULES = (
-    *(
-        Rule(f"Add(Mul({normal}, S), O)", _LAYER, _rows("mean", "var", affine="SO"))
-        for square in ("Pow(d, 2.0)", "Mul(d, d)")
-        for normal in (
-            f"Div({_CENTRED}, {_roots(square)})",
-            f"Mul({_CENTRED}, Reciprocal({_roots(square)}))",
-        )
-    ),
-    *(
-        Rule(f"Mul({normal}, S)", _RMS, _rows("var", affine="S"))
-        for square in ("Pow(x, 2.0)", "Mul(x, x)")
-        for normal in (
-            f"Div(x, {_roots(square)})",
-            f"Mul(x, Reciprocal({_roots(square)}))",
-            f"Mul(x, Div(1.0, {_roots(square)}))",
-        )
-    ),
+# Comes first: what is inside of it is a RMSNormalization of what was centred.
+LAYER = tuple(
+    Rule(f"Add(Mul({normal}, S), O)", _LAYER, _rows("mean", "var", affine="SO"))
+    for square in ("Pow(d, 2.0)", "Mul(d, d)")
+    for normal in (
+        f"Div({_CENTRED}, {_roots(square)})",
+        f"Mul({_CENTRED}, Reciprocal({_roots(square)}))",
+    )
+)
+
+RMS = tuple(
+    Rule(f"Mul({normal}, S)", _RMS_NORM, _rows("var", affine="S"))
+    for square in ("Pow(x, 2.0)", "Mul(x, x)")
+    for normal in (
+        f"Div(x, {_roots(square)})",
+        f"Mul(x, Reciprocal({_roots(square)}))",
+        f"Mul(x, Div(1.0, {_roots(square)}))",
+    )
 )
