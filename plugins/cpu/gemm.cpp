@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kDepth = 512;
 // Bytes of panels that one task keeps in the second-level cache while all its rows pass by. Several
 // panels side by side make every row of C a long run: short ones cost a page walk each.
-constexpr int64_t kGroupBytes = int64_t{256} * 1024;
+constexpr int64_t kGroupBytes = kGemmThreadBytes;
 constexpr int64_t kMostPanels = 16;
 // Rows of A that one task multiplies with a panel.
 constexpr int64_t kChunkRows = 256;
@@ -146,6 +146,15 @@ void gemm_run(const Context& context, const GemmWork<T>& work, T* scratch) {
 }
 
 template <class T>
+void gemm_run_here(const GemmWork<T>& work, T* scratch) {
+  if (work.m == 0 || work.n == 0 || work.batch == 0) return;
+  const GemmIsa<T>& isa = gemm_isa<T>();
+  const GemmRowBlocks blocks = row_blocks<T>(work.m);
+  const Cut cut = Cut::of(work, isa, 1, blocks.count);
+  for (int64_t task = 0; task < cut.tasks; ++task) run_task(work, isa, blocks, cut, task, scratch);
+}
+
+template <class T>
 void gemm_pack_a(const T* source, int64_t row, int64_t column, int64_t m, int64_t k, T* target) {
   const GemmRowBlocks blocks = row_blocks<T>(m);
   for (int64_t i = 0; i < blocks.count; ++i) {
@@ -220,6 +229,7 @@ GemmPanel<T> GemmB<T>::panel(int64_t m, int64_t k, int64_t k_begin, int64_t k_en
 #define CHIPDOCK_CPU_GEMM(T)                                                      \
   template uint64_t gemm_scratch_bytes<T>(const Context&);                        \
   template void gemm_run<T>(const Context&, const GemmWork<T>&, T*);              \
+  template void gemm_run_here<T>(const GemmWork<T>&, T*);                         \
   template void gemm_pack_a<T>(const T*, int64_t, int64_t, int64_t, int64_t, T*); \
   template void gemm_pack_panel<T>(const T*, int64_t, int64_t, int64_t, int, T*); \
   template int64_t gemm_packed_b_size<T>(int64_t, int64_t);                       \

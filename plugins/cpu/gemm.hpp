@@ -55,6 +55,10 @@ uint64_t gemm_scratch_bytes(const Context& context);
 
 template <class T>
 void gemm_run(const Context& context, const GemmWork<T>& work, T* scratch);
+/// The same on the calling thread alone, with the scratch of one thread.
+template <class T>
+void gemm_run_here(const GemmWork<T>& work, T* scratch);
+inline constexpr int64_t kGemmThreadBytes = int64_t{256} * 1024;
 
 /// Packs A (element i, j at source[i * row + j * column]) into m * k elements.
 template <class T>

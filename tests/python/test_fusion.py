@@ -167,6 +167,54 @@ def test_a_product_takes_scale_bias_residual_and_activation(monkeypatch):
     _check(monkeypatch, model, "ai.chipdock.FusedMatMul", **feeds)
 
 
+@pytest.mark.parametrize("scale", ["", " s = Div(m, f)", " s = Mul(f, m)"])
+@pytest.mark.parametrize("mask", ["", "float[1,1,n,s] z", "float[s] z", "float[2,1,n,1] z"])
+@pytest.mark.parametrize("length", [1, 70])
+def test_attention_that_is_written_out(monkeypatch, scale, mask, length):
+    value = "s" if scale else "m"
+    masked = f" a = Add({value}, z)" if mask else ""
+    value = "a" if mask else value
+    body = f"m = MatMul(q, k){scale}{masked} p = Softmax <axis=-1> ({value}) y = MatMul(p, v)"
+    inputs = ["float[2,3,n,8] q", "float[2,3,8,s] k", "float[2,3,s,5] v", *filter(None, [mask])]
+    model = _model(body, ", ".join(inputs), "float[2,3,n,5] y", f=np.float32(2.5))
+    columns = 33
+    feeds = {"q": _random(2, 3, length, 8), "k": _random(2, 3, 8, columns),
+             "v": _random(2, 3, columns, 5)}  # fmt: skip
+    if mask:
+        extents = {"n": length, "s": columns}
+        named = mask[mask.index("[") + 1 : mask.index("]")].split(",")
+        feeds["z"] = _random(*(extents.get(d) or int(d) for d in named))
+    _check(monkeypatch, model, "ai.chipdock.FusedAttention", **feeds)
+
+
+@pytest.mark.parametrize(("q", "k", "v"), [((3, 4, 8), (1, 8, 600), (1, 600, 2)),
+                                     ((1, 4, 8), (2, 8, 5), (1, 5, 70)),
+                                     ((1, 0, 8), (2, 8, 5), (1, 5, 3)),
+                                     ((1, 2, 3), (1, 3, 0), (1, 0, 3))])  # fmt: skip
+def test_batches_of_attention_broadcast(monkeypatch, q, k, v):
+    body = "m = MatMul(q, k) p = Softmax <axis=-1> (m) y = MatMul(p, v)"
+    model = _model(body, "float[a,n,d] q, float[b,d,s] k, float[c,s,e] v", "float[t,n,e] y")
+    feeds = {"q": _random(*q), "k": _random(*k), "v": _random(*v)}
+    _check(monkeypatch, model, "ai.chipdock.FusedAttention", **feeds)
+
+
+def test_half_types_of_attention_are_computed_in_float(monkeypatch):
+    body = "m = MatMul(q, k) p = Softmax <axis=-1> (m) y = MatMul(p, v)"
+    text = "float16[1,n,16] q, float16[1,16,s] k, float16[1,s,4] v"
+    model = _model(body, text, "float16[1,n,4] y")
+    feeds = {"q": _random(1, 5, 16), "k": _random(1, 16, 7), "v": _random(1, 7, 4)}
+    feeds = {name: array.astype(np.float16) for name, array in feeds.items()}
+    _check(monkeypatch, model, "ai.chipdock.FusedAttention", tolerance=2e-3, **feeds)
+
+
+@pytest.mark.parametrize("softmax", ["Softmax <axis=1> (m)", "Softmax(m)"])
+def test_a_softmax_that_may_run_along_another_axis_is_no_attention(monkeypatch, softmax):
+    body = f"m = MatMul(q, k) p = {softmax} y = MatMul(p, v)"
+    model = _model(body, "float[2,n,8] q, float[2,8,s] k, float[2,s,5] v", "float[2,n,5] y")
+    feeds = {"q": _random(2, 4, 8), "k": _random(2, 8, 6), "v": _random(2, 6, 5)}
+    _check(monkeypatch, model, "MatMul Softmax MatMul", **feeds)
+
+
 def test_what_may_widen_the_result_is_no_residual(monkeypatch):
     body = "m = MatMul(x, k) y = Add(m, z)"
     model = _model(body, "float[n,9] x, float[m,5] z", "float[l,5] y", k=_random(9, 5))

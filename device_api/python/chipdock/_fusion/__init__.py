@@ -11,6 +11,7 @@ from collections.abc import Callable
 from chipdock._fusion.graph import OPSET, Constant, FusedGraph, Node, schema_of
 from chipdock._fusion.rewrite import rewrite
 from chipdock._fusion.rules_activation import AFTER, WHOLE
+from chipdock._fusion.rules_attention import RULES as ATTENTION
 from chipdock._fusion.rules_conv import RULES as CONV
 from chipdock._fusion.rules_matmul import RESIDUAL
 from chipdock._fusion.rules_matmul import RULES as MATMUL
@@ -20,7 +21,7 @@ from chipdock.errors import InvalidArgumentError
 __all__ = ["OPSET", "Constant", "FusedGraph", "Node", "fuse", "fusion_wanted", "schema_of"]
 
 # Each is applied until nothing is left for it to do before the next.
-_PASSES = (LAYER, (*CONV, *RMS, *WHOLE, *MATMUL, *RESIDUAL, *AFTER))
+_PASSES = ((*ATTENTION, *LAYER), (*CONV, *RMS, *WHOLE, *MATMUL, *RESIDUAL, *AFTER))
 
 
 def fuse(graph: FusedGraph, runs: Callable[[str, str, int], bool]) -> list[Node]:
