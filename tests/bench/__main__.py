@@ -29,8 +29,9 @@ BENCHMARKS = {
     "copies": ("bench_native", "run_copies", "H2D, D2H, D2D, against memcpy"),
     "rmsnorm": ("bench_ops", "run_rms_norm", "RMSNorm 4096x4096, against C by hand and frameworks"),
     "import": ("bench_import", "run_import", "import time, against numpy, onnxruntime and torch"),
-    "models": ("bench_models", "run_models", "real models: latency, load, first run"),
-    "memory": ("bench_models", "run_memory", "planned activations, against the lower bound"),
+    "idle": ("bench_idle", "run_idle", "what a peer's spinning threads cost the next in turn"),
+    "models": ("bench_models", "run_models", "models: latency, load, first run, memory taken"),
+    "memory": ("bench_memory", "run_memory", "planned activations, against the lower bound"),
 }
 
 
@@ -56,6 +57,9 @@ def run_one(name: str, settings: Settings) -> tuple[list[Result], machine.Load]:
 @click.option("--budget", default=3.0, show_default=True, help="Seconds for each comparison.")
 @click.option("--wait-quiet", default=0.0, help="Seconds to wait at most, before each benchmark,"
               " until other processes take less than a tenth of the machine.")  # fmt: skip
+@click.option("--essential", is_flag=True, help="Of models the main ones, one length: 15 minutes.")
+@click.option("--model", "models", multiple=True, help="Of models only these; * and ? stand for"
+              " anything. Can be repeated.")  # fmt: skip
 @click.option("--offline", is_flag=True, help="Download no models.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write results here.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the table here.")
@@ -67,6 +71,8 @@ def main(  # noqa: PLR0917  click passes them by name
     threads: int | None,
     budget: float,
     wait_quiet: float,
+    essential: bool,
+    models: tuple[str, ...],
     offline: bool,
     json_path: Path | None,
     markdown: Path | None,
@@ -81,7 +87,8 @@ def main(  # noqa: PLR0917  click passes them by name
     count = threads if threads is not None else machine.cores()
     # Before any of them is imported: nobody gets more threads than the others.
     os.environ["OMP_NUM_THREADS"] = os.environ["CHIPDOCK_CPU_THREADS"] = str(count)
-    settings = Settings(quick, count, budget, download=False if offline else None)
+    download = False if offline else None
+    settings = Settings(quick, count, budget, download, essential, models)
     about = machine.describe()
     results: list[Result] = []
     loads: dict[str, dict[str, float]] = {}

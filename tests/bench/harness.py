@@ -16,6 +16,10 @@ from dataclasses import dataclass, field
 Clock = Callable[[], float]
 Run = Callable[[], object]
 
+LONG_CALL_S = 0.5
+# Twice the time for which any of the runtimes was seen spinning after a call; see bench_idle.py.
+IDLE_S = 0.08
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -26,12 +30,16 @@ class Settings:
         threads: Threads inside an operator, for chipdock and for every peer that can be told.
         budget_s: Seconds that one comparison may take, about.
         download: Whether models may be downloaded.
+        essential: Only the models, and of each the sizes, that a short run needs.
+        models: Names of models, with * and ?; none stands for all.
     """
 
     quick: bool = False
     threads: int = 1
     budget_s: float = 3.0
     download: bool | None = None
+    essential: bool = False
+    models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -167,13 +175,21 @@ def _time(run: Run, calls: int, clock: Clock) -> float:
     return (clock() - start) / calls
 
 
+def _pause(seconds: float, sleep: Callable[[float], None]) -> None:
+    if seconds > 0:
+        sleep(seconds)
+
+
 def in_turns(
     runners: Mapping[str, Run],
     settings: Settings,
     *,
     sample_s: float = 5e-4,
     rounds: int = 1000,
+    least: int = 6,
+    idle_s: float = 0.0,
     clock: Clock = time.perf_counter,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Samples:
     """Time runners in turns: A B C, C B A, A B C, …
 
@@ -183,31 +199,45 @@ def in_turns(
         sample_s: Seconds one sample should last at least: long for the clock, and so short that
             most samples are not interrupted by other processes.
         rounds: Most samples of each runner.
+        least: Fewest samples of each, however long they take; even.
+        idle_s: Seconds in which nothing runs before each turn. Threads of a runtime spin for a
+            while after its call, on cores that the next one in turn would have to share.
         clock: Seconds; another one in tests.
+        sleep: As time.sleep; another one in tests.
 
     Returns:
-        Samples; each is preceded by a call that is not timed, so that threads which a peer left
-        spinning, and caches which it filled, are not charged to the next one.
+        Samples; each is preceded by a call that is not timed, so that caches which a peer filled,
+        and threads that went to sleep meanwhile, are not charged to the next one. A call of more
+        than half a second has no such call in front, which would be lost in it.
     """
     out = Samples({name: [] for name in runners}, {})
+    long: dict[str, bool] = {}
+    pauses = 0.0
     for name, run in runners.items():
+        _pause(idle_s, sleep)
         run()
         once = _time(run, 1, clock)
-        if not settings.quick:
+        if not settings.quick and once < LONG_CALL_S:
             once = min(once, _time(run, 3, clock))
+        long[name] = once > LONG_CALL_S
         wanted = 1 if settings.quick else int(sample_s / max(once, 1e-9)) + 1
         out.calls[name] = min(wanted, 100_000)
     order = list(runners)
-    end = clock() + settings.budget_s
+    start = clock()
     collecting = gc.isenabled()
     gc.disable()
     try:
         for number in range(2 if settings.quick else rounds):
             for name in order if number % 2 == 0 else reversed(order):
-                runners[name]()
+                before = clock()
+                _pause(idle_s, sleep)
+                pauses += clock() - before
+                if not long[name]:
+                    runners[name]()
                 out.seconds[name].append(_time(runners[name], out.calls[name], clock))
-            # At least five of each, and the same number of both directions.
-            if number >= 5 and number % 2 == 1 and clock() > end:
+            # The same number of both directions; pauses are not on the budget.
+            spent = clock() - start - pauses
+            if number >= least - 1 and number % 2 == 1 and spent > settings.budget_s:
                 break
     finally:
         if collecting:
@@ -215,7 +245,7 @@ def in_turns(
     return out
 
 
-SCALES = {"ns": 1e9, "us": 1e6, "ms": 1e3}
+SCALES = {"ns": 1e9, "us": 1e6, "ms": 1e3, "bytes": 1.0}
 
 
 def compare(
@@ -234,7 +264,7 @@ def compare(
         benchmark: Name of the benchmark.
         case: What was measured.
         samples: From in_turns.
-        unit: "ns", "us" or "ms".
+        unit: "ns", "us", "ms" or "bytes"; then samples are no seconds.
         aims: Largest ratio wanted, by peer.
         note: For every result.
         ours: Name of chipdock's own runner.

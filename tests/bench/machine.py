@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("chipdock", "numpy", "onnx", "onnxruntime", "torch")
+_PACKAGES = ("chipdock", "numpy", "onnx", "onnxruntime", "openvino", "torch")
 
 
 def _field(path: str, name: str) -> str:

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers, with as many threads as chipdock has; None where one is not installed."""
 
+from collections.abc import Callable, Mapping
 from importlib import util
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# Inputs by name to outputs in the model's order.
+Runner = Callable[[Mapping[str, "np.ndarray"]], "list[np.ndarray]"]
 
 
 def torch(threads: int) -> ModuleType | None:
@@ -38,6 +45,59 @@ def session(model: "bytes | Path", threads: int, *, optimised: bool = True) -> A
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     source = model if isinstance(model, bytes) else str(model)
     return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def openvino_request(path: Path, threads: int) -> Any | None:
+    """Return an OpenVINO request on the CPU, in f32 whatever the CPU prefers."""
+    if util.find_spec("openvino") is None:
+        return None
+    import openvino as ov
+
+    core = ov.Core()
+    config = {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    return core.compile_model(core.read_model(path), "CPU", config).create_infer_request()
+
+
+RUNTIMES = ("chipdock", "onnxruntime", "openvino")
+
+
+def present(runtime: str) -> bool:
+    """Whether a runtime is installed."""
+    return util.find_spec(runtime) is not None
+
+
+def warm_imports(runtime: str) -> None:
+    """Import what a load of the runtime imports, so that it is not charged to the load."""
+    import onnx  # noqa: F401
+
+    __import__(runtime)
+
+
+def runner(runtime: str, path: Path, threads: int) -> Runner:
+    """Load a file in one of RUNTIMES, which is installed.
+
+    All take numpy arrays where they lie, and give numpy arrays that the caller may keep.
+
+    Raises:
+        Exception: What the runtime throws over a model that it cannot load.
+    """
+    if runtime == "chipdock":
+        import chipdock
+
+        model = chipdock.load(path, threads=threads)
+        return lambda feeds: [array.numpy() for array in model.run(feeds).values()]
+    if runtime == "onnxruntime":
+        ort = session(path, threads)
+        assert ort is not None
+        return lambda feeds: ort.run(None, feeds)
+    request = openvino_request(path, threads)
+    assert request is not None
+    return lambda feeds: list(request.infer(feeds, share_inputs=True).values())
 
 
 def rms_norm_session(side: int, epsilon: float, threads: int) -> Any | None:

@@ -7,15 +7,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import harness, machine, native, report
+from bench import bench_models, harness, machine, native, peers, report
 from bench.__main__ import BENCHMARKS, main, run_one
 from bench.harness import Result, Samples, Settings
+from bench.models import cold, subject, transformers, vision
+from bench.models.net import Net
 
 QUICK = Settings(quick=True, threads=1, download=False)
 
@@ -85,12 +88,36 @@ def test_ratio_wants_as_many_of_both():
 
 def test_runners_take_turns_forth_and_back():
     clock = Clock()
-    runners = {name: clock.work(name, 1.0) for name in "ab"}
-    found = harness.in_turns(runners, Settings(budget_s=0), sample_s=0.5, clock=clock)
+    runners = {name: clock.work(name, 0.1) for name in "ab"}
+    found = harness.in_turns(runners, Settings(budget_s=0), sample_s=0.05, clock=clock)
     turns = [name for name, last in pairwise([*clock.order[-24:], ""]) if name]
     assert len(found.seconds["a"]) == len(found.seconds["b"]) == 6
     # Each turn is one call that is not timed and one that is.
     assert "".join(turns) == "aabb" + "bbaa" + "aabb" + "bbaa" + "aabb" + "bbaa"
+
+
+def test_the_machine_idles_before_each_turn_and_the_budget_does_not_count_it():
+    clock = Clock()
+    runners = {name: clock.work(name, 0.1) for name in "ab"}
+
+    def sleep(seconds):
+        clock.order.append("-")
+        clock.now += seconds
+
+    found = harness.in_turns(
+        runners, Settings(budget_s=1.5), sample_s=0.01, idle_s=100.0, clock=clock, sleep=sleep
+    )
+    assert "".join(clock.order).endswith("-aa-bb-bb-aa-aa-bb-bb-aa")
+    # A round takes 0.4 s without its pauses.
+    assert len(found.seconds["a"]) == 6
+    assert found.seconds["b"] == pytest.approx([0.1] * 6)
+
+
+def test_long_calls_have_no_call_in_front():
+    clock = Clock()
+    runners = {"a": clock.work("a", 2.0), "b": clock.work("b", 0.1)}
+    harness.in_turns(runners, Settings(budget_s=0), sample_s=0.01, least=2, clock=clock)
+    assert "".join(clock.order).endswith("abb" + "bba")
 
 
 def test_samples_are_means_of_enough_calls():
@@ -200,13 +227,73 @@ def test_benchmark_runs(name):
     results, _ = run_one(name, QUICK)
     assert results
     for result in results:
-        assert result.benchmark in {name, "load"}
+        assert result.benchmark in {name, "load", "rss"}
         # A model or a peer that cannot be had is said; what this build holds must be measured.
         if result.cause:
-            assert name in {"models", "memory", "executor"}, result.cause
+            assert name in {"models", "memory", "executor", "idle"}, result.cause
         else:
             assert result.ours.median > 0
             assert result.ratio.median > 0
+
+
+@pytest.mark.slow
+def test_models_have_unique_names_and_feeds_of_every_size():
+    found = subject.subjects(Settings())
+    assert len({s.name for s in found}) == len(found) > 40
+    for each in found:
+        for point in each.points(Settings()):
+            if point.length > 100_000 or point.batch * point.length > 4096:
+                continue  # large arrays say no more
+            feeds = each.feeds(point)
+            assert {row[0] for row in each.inputs} == set(feeds)
+            again = each.feeds(point)
+            assert all(np.array_equal(feeds[name], again[name]) for name in feeds)
+
+
+def test_an_essential_run_takes_the_main_models_and_one_length_each():
+    settings = Settings(essential=True)
+    found = subject.subjects(settings)
+    assert 10 <= len(found) < len(subject.subjects(Settings())) / 2
+    assert all(len({p.length for p in each.points(settings)}) == 1 for each in found)
+    (bert,) = subject.subjects(Settings(models=("bert*",)))
+    assert [p.text for p in bert.points(settings)] == ["batch 1, 128 tokens", "batch 8, 128 tokens"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [vision.unet, transformers.llama_stack])
+def test_a_built_net_computes_what_onnxruntime_computes(make, tmp_path):
+    made = Net(seed=3)
+    make(made, 1, 64) if make is transformers.llama_stack else make(made, 16)
+    path = tmp_path / "net.onnx"
+    made.save(path, "net")
+    name = {vision.unet: "unet", transformers.llama_stack: "llama-stack"}[make]
+    (each,) = subject.subjects(Settings(models=(name,)))
+    feeds = each.feeds(subject.Point(2, 8, ""))
+    ours, wanted = (peers.runner(n, path, 1)(feeds) for n in ("chipdock", "onnxruntime"))
+    np.testing.assert_allclose(ours[0], wanted[0], atol=1e-4 * np.abs(wanted[0]).max())
+
+
+def test_a_mean_counts_each_model_once_and_each_case_against_its_better_peer():
+    def row(model, peer, ours, other):
+        samples = Samples({"chipdock": [ours] * 2, peer: [other] * 2}, {"chipdock": 1, peer: 1})
+        return harness.compare("models", model, samples, "ms")
+
+    found = bench_models.Report()
+    found.add("1 thread", "a", row("a", "x", 2.0, 1.0) + row("a", "y", 2.0, 4.0))
+    for _ in range(3):
+        found.add("1 thread", "b", row("b", "x", 2.0, 4.0) + row("b", "y", 2.0, 1.0))
+    found.add("1 thread", "b", row("b", "x", 2.0, 1.0))
+    means = {m.peer: m.ratio.median for m in bench_models._means(found)}
+    # Of a: 2 against x, 0.5 against y. Of b: 0.5 three times and 2 once against x, 2 against y.
+    assert means == pytest.approx(
+        {"x": (2 * 0.5**0.5) ** 0.5, "y": (0.5 * 2) ** 0.5, bench_models.BETTER: 2.0}
+    )
+
+
+def test_a_process_that_fails_says_its_last_line(tmp_path):
+    np.savez(tmp_path / "feeds.npz", x=np.ones(1, np.float32))
+    with pytest.raises(RuntimeError, match="INVALID_ARGUMENT"):
+        cold.measure("chipdock", tmp_path / "none.onnx", 1, tmp_path / "feeds.npz")
 
 
 def test_benchmark_that_cannot_run_says_why(monkeypatch, tmp_path):
