@@ -22,6 +22,7 @@ from onnx.reference import ReferenceEvaluator
 
 LARGEST = 1e4
 MOST_ELEMENTS = 20_000
+TOLERANCES = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-7}
 OPSETS = tuple(range(18, onnx.defs.onnx_opset_version() + 1))
 DTYPES = {
     "f": (np.float32, np.float32, np.float32, np.float64, np.float16),
@@ -62,12 +63,17 @@ class Value:
         array: What the reference says it holds.
         exact: Whether any right implementation gives these very bits.
         constant: Whether it is an initializer.
+        tolerance: Of the largest magnitude; that of the coarsest type on the way here.
     """
 
     name: str
     array: np.ndarray
     exact: bool = True
     constant: bool = False
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.tolerance = max(self.tolerance, TOLERANCES.get(self.array.dtype.name, 0.0))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -252,9 +258,10 @@ class Graph:
         arrays = [np.asarray(a) for a in found]
         if not keep(arrays[0]) or not all(map(_wanted, arrays)):
             raise Skip
+        coarsest = max((v.tolerance for v in operands), default=0.0)
         clean = exact and all(v.exact for v in operands)
         results = [
-            Value(name, array, clean or array.dtype.kind not in "f")
+            Value(name, array, clean or array.dtype.kind not in "f", tolerance=coarsest)
             for name, array in zip(names, arrays, strict=True)
         ]
         self.nodes.append(node)

@@ -17,9 +17,9 @@ from onnx import TensorProto, helper, numpy_helper
 import chipdock
 from random_graphs.grow import Sample, Value, evaluate, info
 
-TOLERANCES = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-7}
 # A result may be this much worse than the reference's own error.
 _AMPLIFIED = 64.0
+_MOST_AMPLIFIED = 0.05
 _FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16}
 
 
@@ -62,9 +62,11 @@ def difference(got: np.ndarray, wanted: Value, doubled: np.ndarray | None) -> st
     error = np.abs(got - exact)
     if not np.isfinite(got).all():
         return f"{np.count_nonzero(~np.isfinite(got))} elements are not finite"
-    limit = TOLERANCES[array.dtype.name] * max(float(np.abs(exact).max()), 1e-2)
+    largest = max(float(np.abs(exact).max()), 1e-2)
+    limit = wanted.tolerance * largest
     if doubled is not None and doubled.shape == array.shape:
-        limit += _AMPLIFIED * float(np.abs(exact - doubled).max())
+        own = float(np.abs(exact - doubled).max())
+        limit += min(_AMPLIFIED * own, _MOST_AMPLIFIED * largest)
     worst = float(error.max())
     return f"off by {worst:.3g} where {limit:.3g} is allowed" if worst > limit else ""
 
