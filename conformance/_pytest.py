@@ -8,9 +8,11 @@ Workers use it, and so does a developer who wants one file of cases under plain 
 
 from __future__ import annotations
 
+import linecache
 import os
 import traceback
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +29,10 @@ trouble_key = pytest.StashKey[list[tuple[str, BaseException]]]()
 
 _LOST = ("DEVICE_LOST", "RESET_REQUIRED")
 _MOST_TEXT = 4000
+_MOST_SOURCE = 240
+
+# Helpers of cases assert as well, and then the values have to be told, too.
+_REWRITTEN = ("suite", "models", "opcases", "numerics")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,7 +44,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark, and make the session if no worker did."""
+    """Declare the mark, let assertions of helpers be explained, and make the session if need be."""
+    pytest.register_assert_rewrite(*(f"chipdock.conformance.{name}" for name in _REWRITTEN))
     config.addinivalue_line("markers", "case(facts): a case of the conformance suite")
     if session_key not in config.stash:
         config.stash[session_key] = Session(
@@ -127,9 +134,33 @@ def _outcome(error: BaseException) -> tuple[Outcome, str]:
     # RawError has the number of the status, the errors of chipdock its name.
     if getattr(error, "code", "") == "UNSUPPORTED" or getattr(error, "status", 0) == 2:
         return Outcome.CLAIMED_UNSUPPORTED, f"declared, and then: {error}"
+    if isinstance(error, CheckError):
+        return Outcome.FAIL, str(error)
     if isinstance(error, AssertionError):
-        lines = [line for line in str(error).splitlines() if "Use -v to get" not in line]
-        return Outcome.FAIL, "\n".join(lines).strip() or "an assertion failed"
+        return Outcome.FAIL, _asserted(error)
     text = str(error)
     named = text.split(":", 1)[0].isupper() and text
     return Outcome.FAIL, text if named else f"{type(error).__name__}: {text}"
+
+
+def _asserted(error: AssertionError) -> str:
+    """Say in words what an assertion wanted, with the values that it saw and where it stands.
+
+    pytest's text, "assert 2 == 3", has the values; the source says what they are.
+    """
+    lines = [line for line in str(error).splitlines() if "Use -v to get" not in line]
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return "\n".join(lines).strip() or "an assertion failed"
+    last = frames[-1]
+    numbers = range(last.lineno or 0, (last.end_lineno or last.lineno or 0) + 1)
+    parts = (linecache.getline(last.filename, n).partition("  # ")[0].strip() for n in numbers)
+    source = " ".join(parts).removeprefix("assert ")[:_MOST_SOURCE]
+    where = f"{Path(last.filename).name}, line {last.lineno}"
+    if not lines:
+        return f"{source} does not hold: {where}"
+    if not lines[0].startswith("assert "):  # a message of its own
+        return "\n".join([*lines, f"{source} does not hold: {where}"])
+    seen = lines[0].removeprefix("assert ")
+    lines[0] = f"{source} does not hold{'' if seen == source else f', it was {seen}'}: {where}"
+    return "\n".join(lines)
