@@ -227,6 +227,48 @@ def test_a_residual_of_a_convolution(monkeypatch):
     _check(monkeypatch, model, "ai.chipdock.FusedConv", x=_random(1, 6, 9, 9))
 
 
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("p = Conv<pads=[1,1,1,1]>(x, w) q = Relu(p) c = Conv<pads=[2,2,2,2]>(q, v) y = Add(c, x)",
+         "ai.chipdock.FusedConv ai.chipdock.FusedConv"),
+        ("p = Conv<strides=[2,2]>(x, w) q = Conv<auto_pad=\"VALID\", strides=[2,2]>(x, w)"
+         " y = Add(q, p)", "Conv Conv Add"),
+        ("p = Conv<strides=[2,2]>(x, w) q = MaxPool<kernel_shape=[3,3], strides=[2,2]>(x)"
+         " r = Sigmoid(q) y = Add(r, p)", "ai.chipdock.FusedConv MaxPool Sigmoid"),
+        ("p = Conv<strides=[2,2]>(x, w) q = MaxPool<kernel_shape=[3,3], strides=[2,1]>(x)"
+         " r = GlobalAveragePool(q) y = Add(r, p)", "Conv MaxPool GlobalAveragePool Add"),
+        ("t = Transpose<perm=[0,1,3,2]>(x) u = Transpose<perm=[0,1,3,2]>(t)"
+         " p = Conv<pads=[1,1,1,1]>(x, w) y = Add(u, p)",
+         "Transpose Transpose ai.chipdock.FusedConv"),
+        ("t = Transpose<perm=[0,1,3,2]>(x) p = Conv<pads=[1,1,1,1]>(x, w) y = Add(t, p)",
+         "Transpose Conv Add"),
+    ],
+)  # fmt: skip
+def test_extents_that_nobody_knows_can_be_known_to_be_equal(monkeypatch, body, wanted):
+    """A residual needs them; without numbers in the model they follow from how both are made."""
+    model = _model(body, "float[n,6,h,w] x", "float[a,b,c,d] y", w=_random(6, 6, 3, 3),
+                   v=_random(6, 6, 5, 5))  # fmt: skip
+    _check(monkeypatch, model, wanted, x=_random(2, 6, 9, 9))
+
+
+def test_identities_do_not_keep_nodes_apart(monkeypatch):
+    body = ("k = Identity(b) c = MatMul(x, w) i = Identity(c) j = Identity(i) d = Add(j, k)"
+            " e = Identity(d) f = Relu(e) y = Identity(f)")  # fmt: skip
+    model = _model(body, "float[n,9] x", "float[n,5] y", w=_random(9, 5), b=_random(5))
+    _check(monkeypatch, model, "ai.chipdock.FusedMatMul", x=_random(3, 9))
+
+
+def test_an_identity_that_is_an_output_or_read_by_a_body_stays(monkeypatch):
+    body = ("c = MatMul(x, w) z = Identity(c) i = Identity(x) d = Relu(z)"
+            " y = If(p) <then_branch = a () => (float[2,5] t) { t = MatMul(i, w) },"
+            " else_branch = b () => (float[2,5] e) { e = Identity(d) }>")  # fmt: skip
+    model = _model(body, "bool p, float[2,9] x", "float[2,5] y, float[2,5] z", w=_random(9, 5))
+    for branch in (True, False):
+        monkeypatch.delenv("CHIPDOCK_FUSION", raising=False)
+        _check(monkeypatch, model, "MatMul Relu If MatMul", p=np.array(branch), x=_random(2, 9))
+
+
 def test_a_value_that_is_added_to_itself(monkeypatch):
     model = _model("c = MatMul(x, k) y = Add(c, c)", "float[3,9] x", "float[3,5] y",
                    k=_random(9, 5))  # fmt: skip

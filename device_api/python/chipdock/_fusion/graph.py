@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, defs
 
+from chipdock._fusion.extents import named_extents
 from chipdock._onnx_graph import reads
 from chipdock._onnx_types import value_shape
 
@@ -122,7 +123,8 @@ class FusedGraph:
             graph: With what inference knows of shapes and dtypes.
             constant: The constant of a name, None if there is none.
         """
-        self.nodes: list[Node | None] = [Node(proto) for proto in nodes]
+        kept = _without_identities(list(nodes), {v.name for v in graph.output})
+        self.nodes: list[Node | None] = [Node(proto) for proto in kept]
         self._constant = constant
         self._never_changes: dict[str, bool] = {}
         self._at = {id(node): at for at, node in enumerate(self.nodes)}
@@ -132,6 +134,7 @@ class FusedGraph:
         for node in self.nodes:
             if node is not None:
                 self._count(node, 1)
+        self._extents = named_extents((n.proto for n in self.nodes if n is not None), self._told)
 
     def _count(self, node: Node, by: int) -> None:
         for proto in (*node.before, node.proto):
@@ -190,6 +193,9 @@ class FusedGraph:
 
     def shape(self, name: str) -> Shape | None:
         """Extents as far as they are known: a number, the name of a dim, or None; None for all."""
+        return self._extents.get(name) or self._told(name)
+
+    def _told(self, name: str) -> Shape | None:
         found = self._constant(name)
         if found is not None:
             return found.shape
@@ -203,6 +209,29 @@ class FusedGraph:
             return found.data_type
         proto = self._types.get(name)
         return int(proto.tensor_type.elem_type) if proto is not None else 0
+
+
+def _without_identities(nodes: list[onnx.NodeProto], outputs: set[str]) -> list[onnx.NodeProto]:
+    """Nodes that read what an Identity reads, in place of the Identity; some exporters love them.
+
+    One whose result is an output, or read by a body, stays.
+    """
+    same: dict[str, str] = {}
+    by_bodies = {name for node in nodes for name in reads(node) if name not in node.input}
+    kept = []
+    for node in nodes:
+        renamed = node
+        if any(name in same for name in node.input):
+            renamed = onnx.NodeProto()
+            renamed.CopyFrom(node)
+            renamed.input[:] = [same.get(name, name) for name in node.input]
+        name = node.output[0] if node.output else ""
+        alias = node.op_type == "Identity" and node.domain in {"", "ai.onnx"}
+        if alias and len(node.input) == 1 and name not in outputs | by_bodies:
+            same[name] = renamed.input[0]
+        else:
+            kept.append(renamed)
+    return kept
 
 
 # Constants may go into them, and yet each run computes another value; or other things than tensors.

@@ -60,7 +60,7 @@ def _residual(match: Match) -> Mapping[str, object] | None:
     if match.node("inner").attribute("activation"):
         return None
     shape = match.shape("inner")
-    if shape is None or None in shape or match.shape("z") != shape:
+    if shape is None or match.shape("z") != shape:
         return None
     return {}
 
