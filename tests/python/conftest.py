@@ -17,6 +17,12 @@ def torch():
     )
 
 
+@pytest.fixture
+def as_written(monkeypatch):
+    """Models keep their nodes, for tests that count or cut between them."""
+    monkeypatch.setenv("CHIPDOCK_FUSION", "off")
+
+
 # Files whose tests hold whatever optional slots a plugin has; `./dev mask` runs them under masks.
 FUNCTIONAL = (
     "test_ops_",

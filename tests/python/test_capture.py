@@ -13,7 +13,7 @@ from onnx import helper
 
 import chipdock
 
-pytestmark = pytest.mark.threads
+pytestmark = [pytest.mark.threads, pytest.mark.usefixtures("as_written")]
 node = helper.make_node
 
 

@@ -259,6 +259,7 @@ def test_memory_that_is_out_once_is_asked_for_again(n):
     device.plugin.shutdown()
 
 
+@pytest.mark.usefixtures("as_written")
 @pytest.mark.parametrize("n", range(1, 6))
 def test_a_model_survives_a_failed_launch(layered, n):
     device = layered(f"fault=kernel.launch:{n}:INTERNAL")
@@ -270,6 +271,7 @@ def test_a_model_survives_a_failed_launch(layered, n):
         same(loaded.run({"x": x}), reference(mlp(), {"x": x}))
 
 
+@pytest.mark.usefixtures("as_written")
 def test_a_failed_launch_names_its_node(layered):
     device = layered("fault=kernel.launch:3")
     proto = mlp()

@@ -145,6 +145,7 @@ def test_results_of_earlier_runs_stay_as_they_were():
         np.testing.assert_array_equal(result.numpy(), np.full(5, -i))
 
 
+@pytest.mark.usefixtures("as_written")
 def test_views_do_no_work():
     proto = model(
         [

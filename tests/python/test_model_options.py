@@ -80,6 +80,7 @@ def test_scalars_and_empty_tensors():
         same(loaded.run({"a": a, "b": b}), {"y": np.asarray(a + b)})
 
 
+@pytest.mark.usefixtures("as_written")
 def test_explain_names_every_node_and_why():
     explained = chipdock.load(mlp()).explain()
     assert [n.op for n in explained.nodes] == ["MatMul", "Add", "Relu", "MatMul", "Softmax"]

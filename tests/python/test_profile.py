@@ -10,6 +10,8 @@ from api_support import mlp, open_fake
 
 import chipdock
 
+pytestmark = pytest.mark.usefixtures("as_written")
+
 X = np.ones((2, 8), np.float32)
 
 
