@@ -68,7 +68,7 @@ chipdock_status caps(chipdock_device* device, chipdock_compile_caps* out_caps,
 std::vector<std::string> read_flags(const chipdock_source_desc& desc, Language language, Isa isa) {
   std::vector<std::string> flags = {language == Language::kCxx ? "-std=c++17" : "-std=c11"};
   if (isa == Isa::kAvx2) flags.emplace_back("-march=haswell");
-  if (isa == Isa::kAvx512) flags.emplace_back("-march=skylake-avx512");
+  if (isa >= Isa::kAvx512) flags.emplace_back("-march=skylake-avx512");
   std::string level = "2";
   kit::require(desc.option_count == 0 || desc.options != nullptr, "options is NULL");
   for (uint32_t i = 0; i < desc.option_count; ++i) {

@@ -7,9 +7,10 @@
 namespace chipdock::plugin::cpu {
 
 /// Levels in ascending order. Baseline is x86-64-v2, or the plain architecture elsewhere.
-enum class Isa { kBaseline = 0, kAvx2 = 1, kAvx512 = 2 };
+/// kAvx512Vnni runs the copies of kAvx512 and has products of bytes besides (simd/dot_vnni.cpp).
+enum class Isa { kBaseline = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3 };
 
-/// "baseline", "avx2" or "avx512".
+/// "baseline", "avx2", "avx512" or "avx512_vnni".
 const char* isa_name(Isa isa);
 
 /// The best level this machine and this build both have.
@@ -50,7 +51,7 @@ class IsaHold {
   __VA_ARGS__;                    \
   }
 #define CHIPDOCK_CPU_DISPATCH(function)                                           \
-  (::chipdock::plugin::cpu::active_isa() == ::chipdock::plugin::cpu::Isa::kAvx512 \
+  (::chipdock::plugin::cpu::active_isa() >= ::chipdock::plugin::cpu::Isa::kAvx512 \
        ? ::chipdock::plugin::cpu::avx512::function                                \
    : ::chipdock::plugin::cpu::active_isa() == ::chipdock::plugin::cpu::Isa::kAvx2 \
        ? ::chipdock::plugin::cpu::avx2::function                                  \

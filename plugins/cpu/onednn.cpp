@@ -8,6 +8,7 @@
 #if CHIPDOCK_HAVE_ONEDNN
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
 #include <dnnl.hpp>
 #include <list>
@@ -56,10 +57,13 @@ class SingleThread {
   int before_;
 };
 
+/// The level in force, without what only products of bytes know.
+Isa float_isa() { return std::min(active_isa(), Isa::kAvx512); }
+
 /// The ISA that oneDNN is held to: the one in force at first use. oneDNN cannot change it later.
 Isa fixed_isa() {
   static const Isa isa = [] {
-    const Isa active = active_isa();
+    const Isa active = float_isa();
     if (active == Isa::kAvx2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
     return active;
   }();
@@ -252,7 +256,7 @@ auto translated(const Body& body) {
 }  // namespace
 
 bool available() {
-  const Isa active = active_isa();
+  const Isa active = float_isa();
   return active >= Isa::kAvx2 && fixed_isa() == active;
 }
 

@@ -11,10 +11,10 @@ namespace {
 
 using namespace chipdock::plugin::cpu;
 
-int vector_bytes(Isa isa) { return isa == Isa::kAvx512 ? 64 : isa == Isa::kAvx2 ? 32 : 16; }
+int vector_bytes(Isa isa) { return isa >= Isa::kAvx512 ? 64 : isa == Isa::kAvx2 ? 32 : 16; }
 
 TEST(every_level_has_vectors_of_its_width) {
-  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni}) {
     if (isa > detected_isa()) continue;  // Not compiled in, or not for this machine.
     const IsaHold hold(isa);
     const int bytes = vector_bytes(isa);
@@ -28,7 +28,7 @@ TEST(every_level_has_vectors_of_its_width) {
 }
 
 TEST(packed_weights_are_named_after_their_level) {
-  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni}) {
     if (isa > detected_isa()) continue;
     const IsaHold hold(isa);
     CHECK_EQ(gemm_layout<float>("a"), std::string("gemm1_a_f32_") + isa_name(isa));

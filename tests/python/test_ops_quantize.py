@@ -92,3 +92,65 @@ def test_integer_convolution_is_exact():
         for j in range(3):
             want[0, :, i, j] = (wide_w * wide_x[0, :, i : i + 3, j : j + 3]).sum((1, 2, 3))
     np.testing.assert_array_equal(got, want)
+
+
+def dynamic(x):
+    return [a.numpy() for a in chipdock.run_op("DynamicQuantizeLinear", x, outputs=3)]
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 33, 4097, 100_003])
+@pytest.mark.parametrize("shift", [0, 5, -5])
+def test_dynamic_range_is_found_and_rounded_as_the_operator_says(size, shift):
+    rng = np.random.default_rng(size)
+    x = (rng.normal(0, 1, size) + shift).astype(np.float32)
+    x[rng.integers(size)] *= 3  # an end of the range anywhere
+    low, high = min(x.min(), np.float32(0)), max(x.max(), np.float32(0))
+    scale = (high - low) / np.float32(255)
+    zero = np.rint(np.clip(-low / scale, 0, 255)).astype(np.uint8)
+    got, got_scale, got_zero = dynamic(x)
+    assert (got_scale.shape, got_scale, got_zero) == ((), scale, zero)
+    want = np.clip(np.rint(x / scale) + zero.astype(np.float32), 0, 255)
+    np.testing.assert_array_equal(got, want.astype(np.uint8))
+
+
+@pytest.mark.parametrize("shape", [(0,), (), (3, 4)], ids=str)
+def test_dynamic_range_of_nothing_and_of_zeros(shape):
+    got, scale, zero = dynamic(np.zeros(shape, np.float32))
+    assert got.shape == shape
+    assert (scale, zero) == (0, 0)
+    assert not got.any()
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 1000, 40_001])
+def test_bytes_of_one_scale_and_of_channels(dtype, size):
+    rng = np.random.default_rng(size)
+    x = rng.normal(0, 90, (2, 3, size)).astype(np.float32)
+    x.flat[:4] = [np.nan, np.inf, -np.inf, 1e30]
+    info = np.iinfo(dtype)
+    for channels in (1, 3):
+        scale = rng.uniform(0.4, 1.5, channels).astype(np.float32)
+        zero = rng.integers(info.min, info.max, channels).astype(dtype)
+        each = (scale[:, None], zero[:, None].astype(np.float32))
+        moved = np.rint(x / each[0]) + each[1]
+        want = np.where(np.isnan(moved), 0, np.clip(moved, info.min, info.max)).astype(dtype)
+        args = (scale, zero) if channels > 1 else (scale[0], zero[0])
+        got = run("QuantizeLinear", x, *args, axis=1)
+        np.testing.assert_array_equal(got, want)
+        back = run("DequantizeLinear", got, *args, axis=1)
+        np.testing.assert_array_equal(back, (want.astype(np.float32) - each[1]) * each[0])
+
+
+@pytest.mark.parametrize("kinds", ["ffb", "fbf", "bff", "fff"])
+def test_quantized_product_of_8_bit_floats(kinds):
+    rng = np.random.default_rng(3)
+    types = {"f": ml_dtypes.float8_e4m3fn, "b": np.int8}
+    a, b = (rng.integers(-8, 8, shape).astype(types[kind])
+            for shape, kind in zip([(2, 5, 9), (9, 7)], kinds, strict=False))  # fmt: skip
+    scales = [np.float32(s) for s in (0.5, 0.25, 1.5)]
+    zeros = [np.zeros((), types[kind]) for kind in kinds]
+    got = run("QLinearMatMul", a, scales[0], zeros[0], b, scales[1], zeros[1], scales[2], zeros[2],
+              opset=21)  # fmt: skip
+    steps = np.matmul(a.astype(np.float32), b.astype(np.float32)) * np.float32(0.125) / scales[2]
+    want = np.rint(steps).astype(np.int8) if kinds[2] == "b" else steps.astype(types["f"])
+    np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32))

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of MatMul, FusedMatMul and Gemm.
+// Shapes of MatMul, FusedMatMul, the integer forms, and Gemm.
 #include "ops/fused.hpp"
 
 namespace chipdock::runtime {
 namespace {
 
-void matmul_shape(ShapeContext& context) {
+/// Product of inputs 0 and `right`, with a bias of one element per column if input `bias` is given.
+Dims product(const ShapeContext& context, size_t right, size_t bias) {
   const std::string_view op = context.node().op();
   Dims a = context.input(0).dims;
-  Dims b = context.input(1).dims;
+  Dims b = context.input(right).dims;
   kit::require(!a.empty() && !b.empty(), op, ": A ", to_string(a), " and B ", to_string(b),
                ": scalars are not allowed, rank 1 or more is");
   const bool exchanged = context.node().integer("trans_b", 0) != 0;
@@ -22,20 +23,28 @@ void matmul_shape(ShapeContext& context) {
   if (row) a.insert(a.begin(), 1);
   if (column) b.push_back(1);
   kit::require(a.back() == b[b.size() - 2], op, ": A ", to_string(context.input(0).dims), " and B ",
-               to_string(context.input(1).dims), ": the last dim of A must equal the ",
+               to_string(context.input(right).dims), ": the last dim of A must equal the ",
                column      ? "only"
                : exchanged ? "last"
                            : "last but one",
                " dim of B");
   Dims out = broadcast(Dims(a.begin(), a.end() - 2), Dims(b.begin(), b.end() - 2), op);
-  if (context.has_input(2)) {
-    kit::require(context.input(2).dims == Dims{b.back()}, op, ": C ",
-                 to_string(context.input(2).dims), " must be ", to_string({b.back()}));
+  if (context.has_input(bias)) {
+    kit::require(context.input(bias).dims == Dims{b.back()}, op, ": C ",
+                 to_string(context.input(bias).dims), " must be ", to_string({b.back()}));
   }
   if (!row) out.push_back(a[a.size() - 2]);
   if (!column) out.push_back(b.back());
   checked_size(out, op);
-  set_with_residual(context, std::move(out));
+  return out;
+}
+
+void matmul_shape(ShapeContext& context) { set_with_residual(context, product(context, 1, 2)); }
+void matmul_integer_shape(ShapeContext& context) {
+  context.set(0, product(context, 1, context.input_count()));
+}
+void qlinear_matmul_shape(ShapeContext& context) {
+  context.set(0, product(context, 3, context.input_count()));
 }
 
 void gemm_shape(ShapeContext& context) {
@@ -65,7 +74,9 @@ void gemm_shape(ShapeContext& context) {
 std::vector<Op> matmul_ops() {
   return {{"MatMul", 1, 0, matmul_shape},
           {"Gemm", 7, 0, gemm_shape},
-          fused_op("FusedMatMul", matmul_shape)};
+          fused_op("FusedMatMul", matmul_shape),
+          {"MatMulInteger", 10, 0, matmul_integer_shape},
+          {"QLinearMatMul", 10, 0, qlinear_matmul_shape}};
 }
 
 }  // namespace chipdock::runtime

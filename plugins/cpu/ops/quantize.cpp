@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // QuantizeLinear and DequantizeLinear: one scale, one per slice of an axis, or one per block along
 // it. Computed in float; the quotient is rounded to the dtype that the operator divides in.
+#include "simd/quantize.hpp"
+
 #include <cmath>
 
 #include "ops/conversion/values.hpp"
@@ -48,6 +50,10 @@ class ScaleWalk {
     }
   }
 
+  /// Elements in a row that share a scale, cut at multiples of it.
+  int64_t run(int64_t size) const { return blocked_ ? 1 : per_axis_ ? inner_ : size; }
+  size_t run_index(int64_t run) const { return per_axis_ ? static_cast<size_t>(run % extent_) : 0; }
+
  private:
   bool per_axis_ = false, blocked_ = false;
   int64_t inner_ = 1, extent_ = 1, block_ = 1, groups_ = 1;
@@ -58,6 +64,27 @@ template <class Body>
 void over_blocks(const Context& context, int64_t n, const Body& body) {
   over(context, (n + kBlock - 1) / kBlock, kGrain / kBlock, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) body(b * kBlock, std::min(kBlock, n - b * kBlock));
+  });
+}
+
+bool is_byte(chipdock_dtype dtype) { return is(dtype, kit::kInt8) || is(dtype, kit::kUint8); }
+
+// Shorter runs of one scale are not worth a call each.
+constexpr int64_t kLeastRun = 64;
+
+/// Calls body(at, n, scale) for the runs of one scale, cut into grains.
+template <class Body>
+void over_runs(const Context& context, const ScaleWalk& walk, int64_t size, bool is_signed,
+               const std::vector<float>& scales, const std::vector<float>& zeros,
+               const Body& body) {
+  const int64_t run = walk.run(size);
+  context.parallel_for(size, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end;) {
+      const size_t index = walk.run_index(at / run);
+      const int64_t next = std::min(end, (at / run + 1) * run);
+      body(at, next - at, {scales[index], zeros.empty() ? 0.0F : zeros[index], is_signed});
+      at = next;
+    }
   });
 }
 
@@ -90,6 +117,16 @@ class Quantize final : public Kernel {
     const ScaleWalk walk(x, context.input(1), axis_, block_, kOp);
     const std::vector<float> scales = load<float>(context.input(1));
     const std::vector<float> zeros = zero_points(context, context.input(1), kOp);
+    if (is(x.dtype, kit::kFloat32) && is(quotient_, kit::kFloat32) && is_byte(y.dtype) &&
+        walk.run(x.size()) >= kLeastRun) {
+      const bool is_signed = y.dtype.code == CHIPDOCK_DTYPE_INT;
+      over_runs(context, walk, x.size(), is_signed, scales, zeros,
+                [&](int64_t at, int64_t n, const ByteScale& by) {
+                  CHIPDOCK_CPU_DISPATCH(quantize_bytes)
+                  (x.as<float>() + at, n, by, y.mut<uint8_t>() + at);
+                });
+      return;
+    }
     const FloatCodec from(x.dtype), to(y.dtype);
     const HalfCodec half = half_codec(quotient_);
     const bool is_integer =
@@ -136,6 +173,15 @@ class Dequantize final : public Kernel {
     const ScaleWalk walk(x, context.input(1), axis_, block_, kOp);
     const std::vector<float> scales = load<float>(context.input(1));
     const std::vector<float> zeros = zero_points(context, context.input(1), kOp);
+    if (is_byte(x.dtype) && is(y.dtype, kit::kFloat32) && walk.run(x.size()) >= kLeastRun) {
+      const bool is_signed = x.dtype.code == CHIPDOCK_DTYPE_INT;
+      over_runs(context, walk, x.size(), is_signed, scales, zeros,
+                [&](int64_t at, int64_t n, const ByteScale& by) {
+                  CHIPDOCK_CPU_DISPATCH(dequantize_bytes)
+                  (x.as<uint8_t>() + at, n, by, y.mut<float>() + at);
+                });
+      return;
+    }
     const FloatCodec from(x.dtype), to(y.dtype);
     over_blocks(context, x.size(), [&](int64_t at, int64_t n) {
       alignas(64) float v[kBlock], s[kBlock];

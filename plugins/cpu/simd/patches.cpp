@@ -54,24 +54,24 @@ Reach reach_of(const SpaceFields& s, const Run& run, int64_t tap) {
 }
 
 template <int kStride, class T>
-void copy_run(const Reach& r, const T* channel, int64_t stride, T* __restrict row) {
+void copy_run(const Reach& r, const T* channel, int64_t stride, T pad, T* __restrict row) {
   const T* from = channel + r.offset;
   T* to = row + r.begin;
-  for (int i = 0; i < r.low; ++i) to[i] = 0;
+  for (int i = 0; i < r.low; ++i) to[i] = pad;
   for (int i = r.low; i < r.high; ++i) to[i] = from[i * (kStride > 0 ? kStride : stride)];
-  for (int i = r.high; i < r.count; ++i) to[i] = 0;
+  for (int i = r.high; i < r.count; ++i) to[i] = pad;
 }
 
 /// kWhole > 0: the one run fills a panel of that width and all its elements exist.
 template <int kStride, int kWhole, class T>
 void fill_tap(const Reach* reach, int runs, const T* channel, int64_t channel_step,
-              int64_t channels, int64_t stride, int64_t row_step, T* __restrict row) {
+              int64_t channels, int64_t stride, int64_t row_step, T pad, T* __restrict row) {
   for (int64_t c = 0; c < channels; ++c, channel += channel_step, row += row_step) {
     if constexpr (kWhole > 0) {
       const T* from = channel + reach[0].offset;
       for (int i = 0; i < kWhole; ++i) row[i] = from[i * kStride];
     } else {
-      for (int r = 0; r < runs; ++r) copy_run<kStride>(reach[r], channel, stride, row);
+      for (int r = 0; r < runs; ++r) copy_run<kStride>(reach[r], channel, stride, pad, row);
     }
   }
 }
@@ -102,12 +102,12 @@ void fill(const SpaceFields& s, const PatchPanel<T>& p) {
     const int64_t channels = end - first;
     if (stride == 1) {
       (whole ? fill_tap<1, kWidth, T> : fill_tap<1, 0, T>)(reach, count, channel, size, channels,
-                                                           stride, step, row);
+                                                           stride, step, p.pad, row);
     } else if (stride == 2) {
       (whole ? fill_tap<2, kWidth, T> : fill_tap<2, 0, T>)(reach, count, channel, size, channels,
-                                                           stride, step, row);
+                                                           stride, step, p.pad, row);
     } else {
-      fill_tap<0, 0, T>(reach, count, channel, size, channels, stride, step, row);
+      fill_tap<0, 0, T>(reach, count, channel, size, channels, stride, step, p.pad, row);
     }
   }
 }
@@ -121,6 +121,9 @@ void fill_patches_f32(const SpaceFields& s, const PatchPanel<float>& panel) {
 }
 void fill_patches_f64(const SpaceFields& s, const PatchPanel<double>& panel) {
   fill<kPanel / 2>(s, panel);
+}
+void fill_patches_i32(const SpaceFields& s, const PatchPanel<int32_t>& panel) {
+  fill<kPanel>(s, panel);
 }
 int patch_panel_bytes() { return kPanel * static_cast<int>(sizeof(float)); }
 

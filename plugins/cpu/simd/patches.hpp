@@ -31,10 +31,12 @@ struct PatchPanel {
   int64_t column;
   int cols, width;
   T* target;
+  T pad = T(0);  ///< Stands for elements outside of the image.
 };
 
 CHIPDOCK_CPU_DECLARE(void fill_patches_f32(const SpaceFields& s, const PatchPanel<float>& panel))
 CHIPDOCK_CPU_DECLARE(void fill_patches_f64(const SpaceFields& s, const PatchPanel<double>& panel))
+CHIPDOCK_CPU_DECLARE(void fill_patches_i32(const SpaceFields& s, const PatchPanel<int32_t>& panel))
 /// Width of the panels that are filled fastest: the two vectors of simd/gemm.hpp.
 CHIPDOCK_CPU_DECLARE(int patch_panel_bytes())
 
