@@ -80,10 +80,11 @@ def absent(
     if isinstance(source, RunRecord):
         capabilities = Capabilities.from_json(source.run["capabilities"])
         lacking = _unsupported(source)
+        through = _expanded(source)
     else:
         made = isinstance(source, Capabilities)
         capabilities = source if made else Capabilities.from_json(source)  # type: ignore[assignment,arg-type]
-        lacking = {}
+        lacking, through = {}, {}
     host = set(_table()["host"])
     wanted: dict[str, set[str]] = {
         op: set() for ops in operators_of_models().values() for op in ops
@@ -98,6 +99,9 @@ def absent(
         if op in host:
             continue
         missing = _missing(op, dtypes, capabilities)
+        if op.lower() in through:  # the host puts other operators in its place, and these are there
+            lacked = dtypes if missing == ("any",) else set(missing)
+            missing = tuple(sorted(lacked - through[op.lower()]))
         if missing:
             found.append(Absence(op, missing, _blocked(op, missing)))
     return sorted(found, key=lambda row: (-len(row.models), row.op))
@@ -128,6 +132,16 @@ def _unsupported(record: RunRecord) -> dict[str, set[str]]:
         _, marker, term = row.reason.partition("lacks op:")
         if marker:
             op, _, dtype = term.split()[0].rpartition(":")
+            found.setdefault(op, set()).add(dtype)
+    return found
+
+
+def _expanded(record: RunRecord) -> dict[str, set[str]]:
+    """Operators, in lower case, and types of level 2 that ran as what they were expanded into."""
+    found: dict[str, set[str]] = {}
+    for case_id, row in record.cases.items():
+        if row.evidence.get("expanded") and row.outcome in {"PASS", "QUALITY_WARN"}:
+            _, _, op, dtype, _ = case_id.split(".")
             found.setdefault(op, set()).add(dtype)
     return found
 

@@ -6,13 +6,14 @@ The declarations are read once a run, in a worker process, and travel as plain d
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["Capabilities", "Kernel", "dtype_name", "missing", "read_capabilities"]
+__all__ = ["Capabilities", "Kernel", "dtype_name", "is_function", "missing", "read_capabilities"]
 
 _NAMES = {
     (0, 2): "i2", (0, 4): "i4", (0, 8): "i8", (0, 16): "i16", (0, 32): "i32", (0, 64): "i64",
@@ -109,6 +110,22 @@ class Capabilities:
 def dtype_name(code: int, bits: int) -> str:
     """Return the short name of a DLPack dtype, "x3_64" for one without a name."""
     return _NAMES.get((code, bits), f"x{code}_{bits}")
+
+
+@functools.cache
+def is_function(op: str) -> bool:
+    """Whether ONNX defines an operator by others, in any version.
+
+    Args:
+        op: "Gelu", or "com.acme::Op" with a domain.
+    """
+    from onnx import defs  # noqa: PLC0415  slow, and only the workers ask
+
+    domain, _, name = op.rpartition("::")
+    if not defs.has(name, domain=domain):
+        return False
+    known: Any = defs.get_schema(name, domain=domain)
+    return bool(known.has_function or known.has_context_dependent_function)
 
 
 def missing(needs: str, capabilities: Capabilities) -> tuple[str, bool]:

@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipdock.conformance import _raw
-from chipdock.conformance.capabilities import Capabilities, Kernel, missing, read_capabilities
+from chipdock.conformance.capabilities import (
+    Capabilities,
+    Kernel,
+    is_function,
+    missing,
+    read_capabilities,
+)
 from chipdock.conformance.case import Case, NotSupported
 
 if TYPE_CHECKING:
@@ -253,14 +259,20 @@ class Target:
     def require(self, needs: str) -> None:
         """Go on only if a capability expression holds.
 
+        A case of level 2 also goes on without a kernel of its operator if that is a function of
+        ONNX: the host may put other operators in its place. Whether it can shows when it loads.
+
         Raises:
             NotSupported: It does not; HostLacks if that is this machine's lack.
         """
-        if not needs:
-            return
-        term, of_chip = missing(needs, self.capabilities)
-        if term:
-            raise (NotSupported if of_chip else HostLacks)(f"lacks {term}")
+        for part in needs.split(" and ") if needs else ():
+            term, of_chip = missing(part, self.capabilities)
+            if term and not self._expands(term):
+                raise (NotSupported if of_chip else HostLacks)(f"lacks {term}")
+
+    def _expands(self, term: str) -> bool:
+        wanted = term.startswith(f"op:{self.case.op}:") and self.case.level == "L2"
+        return wanted and bool(self.capabilities.kernels) and is_function(self.case.op)
 
     def kernels(self, op: str, domain: str = "") -> list[Kernel]:
         """Return the kernels that the plugin lists for an operator."""

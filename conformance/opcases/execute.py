@@ -20,6 +20,7 @@ from chipdock.conformance.numerics.guards import Fence, fenced, mostly_zero, unw
 from chipdock.conformance.numerics.judge import Expected, Judge
 from chipdock.conformance.numerics.metrics import rel_l2
 from chipdock.conformance.numerics.reference import reference, source_digest
+from chipdock.conformance.opcases.expansion import EXPANDED, note, stepwise
 from chipdock.conformance.opcases.fills import make_array
 from chipdock.conformance.opcases.node import Call, flush, make_model, modern, set_view
 from chipdock.conformance.target import HostLacks
@@ -54,6 +55,7 @@ def load_on(target: Target, model: onnx.ModelProto) -> chipdock.Model:
     # CHIPDOCK_FALLBACK stands above the argument; what runs on the host judges no device.
     if "fallback" in loaded.explain().counts:
         raise NotSupported("ran on the host: take CHIPDOCK_FALLBACK out of the environment")
+    note(target, model, loaded)
     return loaded
 
 
@@ -179,7 +181,8 @@ def run_operator(target: Target, variant: Variant) -> None:
         results = guarded_run(loaded, feeds, expected, dynamic=dynamic)
     target.digest(*results)
     plain = {name: value.numpy() for name, value in feeds.items()}
-    errors = _host_errors(target, model, plain, expected) if variant.tolerance == "R" else None
+    compared = variant.tolerance == "R" and EXPANDED not in target.evidence
+    errors = _host_errors(target, model, plain, expected) if compared else None
     verdict = Judge(
         variant.tolerance,
         call.name,
@@ -189,7 +192,7 @@ def run_operator(target: Target, variant: Variant) -> None:
         features=(f"accumulate:{variant.dtype}:f32",) if variant.values.get("stash") else (),
         own_unit=bool(variant.values.get("own_unit")),
     )
-    judge_all(target, verdict, results, expected, errors)
+    judge_all(target, stepwise(verdict, target, variant.dtype), results, expected, errors)
     if target.seed % 10 == 0:
         again = guarded_run(loaded, feeds, expected, dynamic=dynamic)
         check_repeat(target, call.name, call.domain, results, again)

@@ -14,6 +14,7 @@ from chipdock.conformance.numerics.dtypes import bits, wide
 from chipdock.conformance.numerics.judge import Expected, Judge
 from chipdock.conformance.numerics.reference import reference
 from chipdock.conformance.opcases.execute import guarded_run, judge_all, load_on
+from chipdock.conformance.opcases.expansion import stepwise
 from chipdock.conformance.opcases.onnx_nodes import node_of
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def run_node(target: Target, variant: Variant) -> None:
     results = guarded_run(loaded, feeds, expected, dynamic=dynamic)
     target.digest(*results)
     verdict = judge_of(variant, flushes=target.has("flag:FLUSHES_DENORMALS"))
-    judge_all(target, verdict, results, expected, None)
+    judge_all(target, stepwise(verdict, target, variant.dtype), results, expected, None)
 
 
 def _same_seed(target: Target, loaded: Any, feeds: dict[str, _Array], like: list[_Array]) -> None:

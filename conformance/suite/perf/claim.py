@@ -32,7 +32,7 @@ def block_of(l2_bytes: int, heap_bytes: int) -> int:
     size = max(_LEAST, _CACHES * l2_bytes)
     if size > _MOST or (heap_bytes and 4 * size > heap_bytes):
         raise NotSupported(
-            f"memory for blocks of {size >> 20} MiB, which the cache of {l2_bytes} bytes cannot hold"
+            f"memory for blocks of {size >> 20} MiB, more than the cache of {l2_bytes} bytes holds"
         )
     return size
 

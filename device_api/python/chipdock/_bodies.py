@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of chipdock's own for operators that ONNX defines by words alone.
+"""Bodies of chipdock's own: for operators that ONNX defines by words alone, or by steps that fail.
 
 A device without a kernel for one of them runs its body. Source: the operators' texts in ONNX.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -277,14 +278,77 @@ def _dynamic_quantize_lstm(b: _Builder) -> list[str]:
     return b.many(3, "LSTM", b.inputs[0], *weights, *rest, **_attributes(b))
 
 
+def _bernoulli(b: _Builder) -> list[str]:
+    # The body in onnx draws 1 with the chance of 0. In float32, where no draw is rounded up to 1.
+    given = _attributes(b)
+    own = b.types[0].tensor_type.elem_type if b.types[0] is not None else TensorProto.FLOAT
+    seed = {name: value for name, value in given.items() if name == "seed"}
+    drawn = b("RandomUniformLike", b.inputs[0], dtype=TensorProto.FLOAT, **seed)
+    chosen = b("Less", drawn, b.cast(b.inputs[0], TensorProto.FLOAT))
+    return [b.cast(chosen, given.get("dtype", own))]
+
+
+# Bodies in place of onnx's where these overflow, or lose digits by constants and casts of float32.
+
+
+def _softplus(b: _Builder) -> list[str]:
+    x = b.inputs[0]
+    small = b("Exp", b("Neg", b("Abs", x)))
+    return [b("Add", b("Max", x, b.like(0.0, x)), b("Log", b("Add", small, b.like(1.0, x))))]
+
+
+def _whole_gelu(b: _Builder) -> list[str]:
+    x = b.inputs[0]
+    if _attributes(b).get("approximate", b"none") == b"none":
+        inner = b("Erf", b("Mul", x, b.like(math.sqrt(0.5), x)))
+    else:
+        cube = b("Mul", b("Mul", b("Mul", x, x), x), b.like(0.044715, x))
+        inner = b("Tanh", b("Mul", b("Add", x, cube), b.like(math.sqrt(2 / math.pi), x)))
+    half = b("Mul", x, b.like(0.5, x))
+    return [b("Mul", half, b("Add", inner, b.like(1.0, x)))]
+
+
+def _reduced(b: _Builder) -> tuple[str, int, Callable[..., str]]:
+    """The input in a type that holds its sums, its own type, and what reduces as the node says."""
+    given = _attributes(b)
+    own = b.types[0].tensor_type.elem_type if b.types[0] is not None else TensorProto.FLOAT
+    halves = {TensorProto.FLOAT16, TensorProto.BFLOAT16}
+    wide = TensorProto.FLOAT if own in {*halves, TensorProto.FLOAT} else TensorProto.DOUBLE
+    axes = b.constant(given["axes"]) if "axes" in given else b.given(1)
+    flags = {key: given[key] for key in ("keepdims", "noop_with_empty_axes") if key in given}
+
+    def reduce(op: str, value: str, **more: int) -> str:
+        return b(op, value, *([axes] if axes else []), **flags | more)
+
+    return b.cast(b.inputs[0], wide), own, reduce
+
+
+def _reduce_l2(b: _Builder) -> list[str]:
+    x, own, reduce = _reduced(b)
+    return [b.cast(b("Sqrt", reduce("ReduceSum", b("Mul", x, x))), own)]
+
+
+def _reduce_log_sum_exp(b: _Builder) -> list[str]:
+    x, own, reduce = _reduced(b)
+    largest = reduce("ReduceMax", x, keepdims=1)
+    shift = b("Where", b("IsInf", largest), b.like(0.0, x), largest)
+    total = b("Log", reduce("ReduceSum", b("Exp", b("Sub", x, shift))))
+    return [b.cast(b("Add", total, reduce("ReduceMax", shift)), own)]
+
+
 _MICROSOFT = "com.microsoft"
 _TRAINING = "ai.onnx.preview.training"
 _BODIES: dict[tuple[str, str], Callable[[_Builder], list[str]]] = {
+    ("", "Bernoulli"): _bernoulli,
+    ("", "Gelu"): _whole_gelu,
     ("", "MatMulInteger"): _matmul_integer,
     ("", "MeanVarianceNormalization"): _mean_variance,
     ("", "ConvInteger"): _conv_integer,
     ("", "QLinearMatMul"): _qlinear_matmul,
     ("", "QLinearConv"): _qlinear_conv,
+    ("", "ReduceL2"): _reduce_l2,
+    ("", "ReduceLogSumExp"): _reduce_log_sum_exp,
+    ("", "Softplus"): _softplus,
     (_TRAINING, "Adagrad"): _adagrad,
     (_TRAINING, "Adam"): _adam,
     (_TRAINING, "Momentum"): _momentum,

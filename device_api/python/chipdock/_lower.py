@@ -42,7 +42,7 @@ from chipdock._onnx_types import (
 )
 from chipdock._scope import Scope
 from chipdock._target import Target
-from chipdock.errors import UnsupportedError
+from chipdock.errors import InvalidArgumentError, UnsupportedError
 
 __all__ = ["ValueInfo", "lower"]
 
@@ -227,8 +227,14 @@ class _Lowering:
         ):
             self.opsets = outside
             return False  # the whole is better than parts without a kernel
-        for inner in expansion.nodes:
-            self.node(scope, inner)
+        try:
+            for inner in expansion.nodes:
+                self.node(scope, inner)
+        except InvalidArgumentError as error:  # bodies take fewer types than what they define
+            raise UnsupportedError(
+                f"UNSUPPORTED: no kernel for {node.op_type} {label(node)}, and its body does not "
+                f"take its inputs: {error}"
+            ) from error
         self.opsets = outside
         return True
 
@@ -241,6 +247,10 @@ class _Lowering:
             schema = defs.get_schema(node.op_type, self.opsets.get(domain, 1), domain)
         except defs.SchemaError:
             return False
+        if node.op_type == "CastLike" and not domain:
+            return self._runs(onnx.NodeProto(op_type="Cast")) or self.target.runs(
+                domain, node.op_type, schema.since_version
+            )
         return self.target.runs(domain, node.op_type, schema.since_version)
 
     def _find(self, scope: Scope, node: onnx.NodeProto, name: str) -> int:

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin that forwards to another one and takes longer in one slot. CHIPDOCK_SLOWED_BASE is the
-// other's library; CHIPDOCK_SLOWED is SLOT:MICROSECONDS, such as kernel.launch:200, or several of
-// them with commas. Handles are the base's own and pass through. CHIPDOCK_SLOWED_BANDWIDTH is what
-// its device claims, in bytes per second.
+// A plugin that forwards to another one, altered in one respect. CHIPDOCK_ALTERED_BASE is the other's
+// library. CHIPDOCK_ALTERED_DELAY is SLOT:MICROSECONDS that calls take longer, kernel.launch:200,
+// or several of them with commas; CHIPDOCK_ALTERED_BANDWIDTH what its device claims, in bytes per
+// second; CHIPDOCK_ALTERED_HIDES operators that it lists no kernels for. Handles are the base's own.
 #include <dlfcn.h>
 
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #define CHIPDOCK_PLUGIN_BUILD
 #define CHIPDOCK_UNSTABLE 1
@@ -48,7 +50,7 @@ std::string variable(const char* name) {
 
 /// Microseconds that a slot takes longer, 0 if it does not.
 int64_t delay_of(const std::string& slot) {
-  const std::string all = "," + variable("CHIPDOCK_SLOWED") + ",";
+  const std::string all = "," + variable("CHIPDOCK_ALTERED_DELAY") + ",";
   const size_t at = all.find("," + slot + ":");
   return at == std::string::npos ? 0 : std::atoll(all.c_str() + at + slot.size() + 2);
 }
@@ -72,7 +74,7 @@ chipdock_status CHIPDOCK_CALL count(chipdock_plugin* plugin, int32_t* out, chipd
 chipdock_status CHIPDOCK_CALL info(chipdock_plugin* plugin, int32_t index,
                                    chipdock_device_info* out, chipdock_error* error) {
   const chipdock_status status = state().base.device.info(base_of(plugin), index, out, error);
-  const std::string claim = variable("CHIPDOCK_SLOWED_BANDWIDTH");
+  const std::string claim = variable("CHIPDOCK_ALTERED_BANDWIDTH");
   if (status == CHIPDOCK_OK && !claim.empty() &&
       CHIPDOCK_HAS_FIELD(chipdock_device_info, memory_bandwidth, out->struct_size)) {
     out->memory_bandwidth = std::strtoull(claim.c_str(), nullptr, 10);
@@ -106,6 +108,29 @@ chipdock_status CHIPDOCK_CALL launch(chipdock_kernel_instance* instance,
   return state().base.kernel.launch(instance, desc, error);
 }
 
+/// The base's kernels without those of hidden operators. The lists stay for the devices' lifetimes
+/// and longer: there are few of them.
+chipdock_status CHIPDOCK_CALL list(chipdock_device* device, const chipdock_kernel* const** out,
+                                   uint64_t* out_count, chipdock_error* error) {
+  static const std::string hidden = "," + variable("CHIPDOCK_ALTERED_HIDES") + ",";
+  static std::mutex mutex;
+  static auto& kept = *new std::map<const void*, std::vector<const chipdock_kernel*>>;
+  const chipdock_status status = state().base.kernel.list(device, out, out_count, error);
+  if (status != CHIPDOCK_OK || hidden == ",,") return status;
+  std::lock_guard<std::mutex> lock(mutex);
+  std::vector<const chipdock_kernel*>& mine = kept[*out];
+  if (mine.empty()) {
+    for (uint64_t i = 0; i < *out_count; ++i) {
+      if (hidden.find("," + std::string((*out)[i]->op) + ",") == std::string::npos) {
+        mine.push_back((*out)[i]);
+      }
+    }
+  }
+  *out = mine.data();
+  *out_count = mine.size();
+  return CHIPDOCK_OK;
+}
+
 template <class Api>
 void fetch(chipdock_plugin* plugin, const char* name, uint32_t version, Api& api) {
   const void* table = nullptr;
@@ -130,6 +155,7 @@ void fill(State& all, chipdock_plugin* plugin) {
   all.shown.memory.copy = copy;
   if (all.base.stream.sync != nullptr) all.shown.stream.sync = sync;
   if (all.base.kernel.launch != nullptr) all.shown.kernel.launch = launch;
+  if (all.base.kernel.list != nullptr) all.shown.kernel.list = list;
 }
 
 chipdock_status CHIPDOCK_CALL get_table(chipdock_plugin* plugin, const char* table,
@@ -160,7 +186,7 @@ chipdock_plugin_query(const chipdock_host* host, const chipdock_query_desc* desc
                       chipdock_plugin** out_plugin, chipdock_error* error) {
   State& all = state();
   if (all.query == nullptr) {
-    void* library = dlopen(variable("CHIPDOCK_SLOWED_BASE").c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* library = dlopen(variable("CHIPDOCK_ALTERED_BASE").c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return chipdock_fail(error, CHIPDOCK_UNAVAILABLE, dlerror());
     all.query = reinterpret_cast<chipdock_plugin_query_fn>(dlsym(library, CHIPDOCK_QUERY_SYMBOL));
   }
@@ -170,8 +196,8 @@ chipdock_plugin_query(const chipdock_host* host, const chipdock_query_desc* desc
   std::call_once(all.filled, [&] { fill(all, made); });
   auto* instance = new Instance{*made, made};
   instance->shown.struct_size = sizeof(instance->shown);
-  instance->shown.id = "chipdock.slowed";
-  instance->shown.name = "slowed";
+  instance->shown.id = "chipdock.altered";
+  instance->shown.name = "altered";
   instance->shown.uuid[15] ^= 1;
   instance->shown.get_table = get_table;
   if (made->shutdown != nullptr) instance->shown.shutdown = shutdown;
