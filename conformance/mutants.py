@@ -82,13 +82,15 @@ def read_table(path: Path) -> Table:
             for name, facts in tomllib.loads(file.read_text(encoding="utf-8")).items():
                 if name in mutants:
                     raise ValueError(f"{file} has the fault '{name}' a second time")
+                allowed = {
+                    pattern: row["why"]
+                    for row in facts.pop("allowed", ())
+                    for pattern in row["cases"]
+                }
+                if not all(allowed.values()):
+                    raise ValueError(f"{file}: '{name}' allows cases to fail and does not say why")
                 lists = {key: tuple(v) for key, v in facts.items() if isinstance(v, list)}
-                made = mutants[name] = Mutant(name=name, **(facts | lists))
-                if not isinstance(made.allowed, dict) or not all(made.allowed.values()):
-                    raise ValueError(
-                        f"{file}: '{name}' allows {made.allowed!r}; it takes a table of patterns, "
-                        f"each with the reason why those cases may fail"
-                    )
+                mutants[name] = Mutant(name=name, allowed=allowed, **(facts | lists))
         return Table(
             library=(path.parent / plugin["library"]).resolve(),
             device=plugin["device"],

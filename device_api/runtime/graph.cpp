@@ -21,6 +21,12 @@ class ReplayOperation : public Operation {
   std::shared_ptr<Operation> keep() const override {
     return std::make_shared<ReplayOperation>(*this);
   }
+  bool recordable(const Device& device) const override {
+    for (const CapturedNode& node : body_->nodes) {
+      if (!node.operation->recordable(device)) return false;
+    }
+    return true;
+  }
 
   void issue(Issue& issue) override {
     const uint64_t launch_id = issue.correlation_id;

@@ -8,7 +8,7 @@
 namespace chipdock::runtime {
 
 Capture::Capture(const std::shared_ptr<Stream>& origin, bool native)
-    : origin_(origin->id()), native_(native) {
+    : origin_(origin->id()), native_(native), recorded_(native) {
   streams_[origin_] = origin;
   clocks_[origin_][origin_] = 1;
 }

@@ -5,6 +5,7 @@
 #ifndef CHIPDOCK_RUNTIME_GRAPH_CAPTURE_HPP_
 #define CHIPDOCK_RUNTIME_GRAPH_CAPTURE_HPP_
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,7 +35,12 @@ class Capture {
 
   Capture(const std::shared_ptr<Stream>& origin, bool native);
 
+  /// The plugin captures its streams too.
   bool native() const { return native_; }
+  /// The plugin records what is queued, so its graph is the one to launch.
+  bool recorded() const { return recorded_.load(std::memory_order_acquire); }
+  /// From here on only the host records: something was queued that the plugin cannot.
+  void record_by_host() { recorded_.store(false, std::memory_order_release); }
   bool begun_by(const Stream& stream) const { return origin_ == stream.id(); }
   void add(const Stream& stream, std::shared_ptr<Operation> operation, uint64_t correlation_id);
   /// A point behind the stream's work, for an event.
@@ -53,6 +59,7 @@ class Capture {
  private:
   const uint64_t origin_;
   const bool native_;
+  std::atomic<bool> recorded_;
   mutable std::mutex mutex_;
   std::shared_ptr<GraphBody> body_ = std::make_shared<GraphBody>();
   std::map<uint64_t, std::weak_ptr<Stream>> streams_;

@@ -47,6 +47,8 @@ class Operation {
   /// The caller needs the result on return: an emulated stream is waited for, a capture refuses.
   virtual bool synchronizes() const { return false; }
   virtual bool capturable() const { return !synchronizes(); }
+  /// The plugin can record it; else a capture of the plugin becomes one of the host.
+  virtual bool recordable(const Device&) const { return true; }
   /// Makes one change of a graph update. Throws INVALID_ARGUMENT or UNSUPPORTED and changes nothing
   /// then.
   virtual void change(const GraphChange& change);
@@ -142,6 +144,9 @@ class HostFunctionOperation : public Operation {
     return std::make_shared<HostFunctionOperation>(*this);
   }
   bool always() const override { return true; }
+  bool recordable(const Device& device) const override {
+    return device.tables().stream.host_function != nullptr;
+  }
 
  private:
   std::shared_ptr<std::function<void(chipdock_status)>> function_;

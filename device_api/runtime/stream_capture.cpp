@@ -53,7 +53,11 @@ std::shared_ptr<Graph> Stream::end_capture() {
     if (graph != nullptr) device_->tables().graph.destroy_graph(graph, &ignored);
     throw;
   }
-  if (!capture->native()) return make_host_graph(device_, std::move(body));
+  if (!capture->recorded()) {
+    ErrorRecord ignored;
+    if (graph != nullptr) device_->tables().graph.destroy_graph(graph, &ignored);
+    return make_host_graph(device_, std::move(body));
+  }
   return make_native_graph(device_, std::move(body), graph);
 }
 
@@ -84,7 +88,8 @@ void Stream::capture_operation(Operation& operation) {
   const uint64_t id = device_->next_correlation_id();
   device_->note_operation(id, operation.name());
   std::shared_ptr<Operation> kept = operation.keep();
-  if (capture_->native()) {
+  if (!kept->recordable(*device_)) capture_->record_by_host();
+  if (capture_->recorded()) {
     // The kept one is issued: what it owns lives as long as the graph.
     Issue issue{*device_, handle_, id, {}, CHIPDOCK_OK, {}, true};
     kept->issue(issue);

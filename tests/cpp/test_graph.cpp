@@ -55,6 +55,57 @@ TEST(captured_work_runs_only_at_launch_and_many_times) {
   }
 }
 
+TEST(a_host_function_that_the_plugin_cannot_record_makes_the_graph_one_of_the_host) {
+  const char* cpu = std::getenv("CHIPDOCK_TEST_CPU_PLUGIN");
+  if (cpu == nullptr || *cpu == '\0') return;
+  auto device = Device::open(Plugin::load(cpu, {"mask=stream.host_function,validate", {}}), 0, {});
+  auto stream = Stream::create(device);
+  auto side = Stream::create(device);
+  auto a = device->allocate(80, stream);
+  auto b = device->allocate(80, stream);
+  std::vector<int64_t> in(10, 4);
+  std::vector<int64_t> seen;
+  std::vector<int64_t> out(10);
+  stream->begin_capture();
+  device->copy(host(in.data()), at(*a), 80, stream.get());
+  auto fork = Event::create(device, false);
+  auto join = Event::create(device, false);
+  fork->record(stream.get());
+  side->wait(*fork);
+  device->copy(at(*a), at(*b), 80, side.get());
+  join->record(side.get());
+  stream->wait(*join);
+  device->copy(at(*b), host(out.data()), 80, stream.get());
+  stream->host_function([&](chipdock_status state) {
+    CHECK_EQ(state, CHIPDOCK_OK);
+    seen.push_back(out[9]);
+  });
+  device->copy(at(*b), at(*a), 40, stream.get());
+  auto graph = stream->end_capture();
+  CHECK(!graph->native());
+  CHECK_EQ(graph->node_count(), size_t{5});
+  CHECK(seen.empty());
+  for (int64_t i = 0; i < 3; ++i) {
+    in[9] = i;
+    graph->launch(*stream);
+    stream->sync();
+  }
+  CHECK_EQ(seen, (std::vector<int64_t>{0, 1, 2}));
+  // Inside of another capture it is replayed as well, and the plugin is not asked to record it.
+  stream->begin_capture();
+  graph->launch(*stream);
+  auto outer = stream->end_capture();
+  CHECK(!outer->native());
+  in[9] = 7;
+  outer->launch(*stream);
+  stream->sync();
+  CHECK_EQ(seen.back(), int64_t{7});
+  // What it can record is still a graph of its own.
+  stream->begin_capture();
+  device->copy(at(*b), at(*a), 80, stream.get());
+  CHECK(stream->end_capture()->native());
+}
+
 TEST(a_capture_forks_and_joins_over_streams) {
   for (const auto& name : plugins_under_test()) {
     auto device = open_device(name);

@@ -108,21 +108,22 @@ chipdock_status CHIPDOCK_CALL launch(chipdock_kernel_instance* instance,
   return state().base.kernel.launch(instance, desc, error);
 }
 
-/// The base's kernels without those of hidden operators. The lists stay for the devices' lifetimes
-/// and longer: there are few of them.
+/// The base's kernels without those of hidden operators.
 chipdock_status CHIPDOCK_CALL list(chipdock_device* device, const chipdock_kernel* const** out,
                                    uint64_t* out_count, chipdock_error* error) {
   static const std::string hidden = "," + variable("CHIPDOCK_ALTERED_HIDES") + ",";
   static std::mutex mutex;
-  static auto& kept = *new std::map<const void*, std::vector<const chipdock_kernel*>>;
+  using Kernels = std::vector<const chipdock_kernel*>;
+  static auto& known = *new std::map<Kernels, Kernels>;
   const chipdock_status status = state().base.kernel.list(device, out, out_count, error);
   if (status != CHIPDOCK_OK || hidden == ",,") return status;
   std::lock_guard<std::mutex> lock(mutex);
-  std::vector<const chipdock_kernel*>& mine = kept[*out];
+  const Kernels listed(*out, *out + *out_count);
+  Kernels& mine = known[listed];
   if (mine.empty()) {
-    for (uint64_t i = 0; i < *out_count; ++i) {
-      if (hidden.find("," + std::string((*out)[i]->op) + ",") == std::string::npos) {
-        mine.push_back((*out)[i]);
+    for (const chipdock_kernel* kernel : listed) {
+      if (hidden.find("," + std::string(kernel->op) + ",") == std::string::npos) {
+        mine.push_back(kernel);
       }
     }
   }
