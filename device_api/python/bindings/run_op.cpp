@@ -3,7 +3,6 @@
 // that a repeated call costs a lookup, a run and one new Array. Written against the C API of
 // Python: argument handling by pybind11 would cost as much as the addition of two small arrays.
 #include <cstring>
-#include <mutex>
 #include <unordered_map>
 
 #include "bindings.hpp"

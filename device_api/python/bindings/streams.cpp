@@ -46,6 +46,7 @@ void register_streams(py::module_& module) {
       .def_static(
           "from_native",
           [](std::shared_ptr<Device> device, uintptr_t native) {
+            // NOLINTNEXTLINE(performance-no-int-to-ptr): Python has no pointers.
             return Stream::import(std::move(device), reinterpret_cast<void*>(native));
           },
           py::arg("device"), py::arg("native"), docs::Stream::from_native)

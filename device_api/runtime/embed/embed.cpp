@@ -77,6 +77,7 @@ void add_attribute(runtime::Attributes& attributes, const chipdock_attribute* gi
     case CHIPDOCK_ATTRIBUTE_STRINGS: {
       need_list(a.texts, a.count, "texts of an attribute");
       std::vector<std::string> texts;
+      texts.reserve(a.count);
       for (uint64_t i = 0; i < a.count; ++i) texts.emplace_back(&need(a.texts[i], "texts entry"));
       return attributes.add_texts(name, texts);
     }

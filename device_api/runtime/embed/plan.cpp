@@ -174,6 +174,7 @@ chipdock_status CHIPDOCK_CALL chipdock_host_plan_run(chipdock_host_plan* plan,
     const chipdock_host_run_desc given = take(desc, "desc");
     need_list(given.inputs, given.input_count, "inputs");
     std::vector<TensorRef> inputs;
+    inputs.reserve(given.input_count);
     for (uint32_t i = 0; i < given.input_count; ++i) {
       inputs.push_back(need(given.inputs[i], "inputs entry").tensor);
     }

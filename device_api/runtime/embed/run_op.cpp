@@ -22,6 +22,7 @@ class Key {
   }
   template <class T>
   void add_number(T number) {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): of a pointer, its value counts.
     bytes_.append(reinterpret_cast<const char*>(&number), sizeof(number));
   }
   void add_dtype(bool given, chipdock_dtype dtype) {

@@ -47,7 +47,7 @@ std::string library_key(const std::string& manifest) {
 }
 
 std::string library_of(const std::string& manifest) {
-  const std::string library = library_key(manifest);
+  std::string library = library_key(manifest);
   if (library.empty()) {
     runtime::raise(CHIPDOCK_INVALID_ARGUMENT, manifest,
                    " has no library in its table [plugin]; it is the file name of the plugin");
@@ -81,7 +81,8 @@ std::vector<std::string> libraries_of(const std::string& path) {
   if (kind_of(own) == Kind::kFile) return {library_of(own)};
   std::vector<std::string> found;
   for (const std::string& name : entries_of(path)) {
-    const std::string item = path + "/" + name;
+    std::string item = path;
+    item.append("/").append(name);
     const std::string nested = item + "/" + kManifest;
     if (kind_of(item) == Kind::kFile && is_manifest(item)) found.push_back(library_of(item));
     if (kind_of(nested) == Kind::kFile) found.push_back(library_of(nested));

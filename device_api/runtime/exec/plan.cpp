@@ -34,8 +34,10 @@ void check_declared(const IrValue& value, const Dims& dims) {
   if (fits) return;
   std::string wanted = "[";
   for (size_t i = 0; i < value.dims.size(); ++i) {
-    wanted += (i == 0 ? "" : ",") +
-              (value.dims[i] < 0 ? std::string("?") : std::to_string(value.dims[i]));
+    const std::string named = i < value.symbols.size() ? value.symbols[i] : std::string();
+    wanted += (i == 0 ? "" : ",") + (value.dims[i] >= 0 ? std::to_string(value.dims[i])
+                                     : named.empty()    ? std::string("?")
+                                                        : named);
   }
   raise(CHIPDOCK_INVALID_ARGUMENT, "input '", value.name, "' has shape ", to_string(dims),
         ", the model wants ", wanted, "]");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a plan decides about capture: whether its device gains by it, how much memory graphs may
 // hold, what explain() tells; and runs that the caller captures.
-#include <algorithm>
 #include <utility>
 
 #include "exec/frame.hpp"

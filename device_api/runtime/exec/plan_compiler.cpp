@@ -86,13 +86,12 @@ void PlanCompiler::find_operators() {
       host_ops_[i] = find_host_op(node.domain, node.op, node.since_version);
     }
     if (ops_[i] == nullptr && host_ops_[i] == nullptr && op != nullptr) {
-      missing_.push_back(describe(node) + " (" + node.op + "-" +
-                         std::to_string(node.since_version) +
-                         ": chipdock does not know it for strings, sequences or optionals)");
+      missing_.push_back({describe(node), node.op + "-" + std::to_string(node.since_version) +
+                                              ": chipdock does not know it for strings, sequences "
+                                              "or optionals"});
     } else if (ops_[i] == nullptr && host_ops_[i] == nullptr) {
-      missing_.push_back(describe(node) + " (" + node.op + "-" +
-                         std::to_string(node.since_version) +
-                         ": chipdock does not know this operator)");
+      missing_.push_back({describe(node), node.op + "-" + std::to_string(node.since_version) +
+                                              ": chipdock does not know this operator"});
     } else {
       check_bodies(node);
     }
@@ -126,10 +125,24 @@ void PlanCompiler::settle_fused() {
 }
 
 void PlanCompiler::report_missing() const {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;  // first seen first
+  for (const auto& [node, reason] : missing_) {
+    auto group = std::find_if(by_reason.begin(), by_reason.end(),
+                              [&](const auto& known) { return known.first == reason; });
+    if (group == by_reason.end()) group = by_reason.insert(group, {reason, {}});
+    group->second.push_back(node);
+  }
   std::string text;
-  const size_t shown = std::min<size_t>(missing_.size(), 8);
-  for (size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : "; ") + missing_[i];
-  if (missing_.size() > shown) text += "; and " + std::to_string(missing_.size() - shown) + " more";
+  const size_t shown = std::min<size_t>(by_reason.size(), 8);
+  for (size_t i = 0; i < shown; ++i) {
+    const auto& [reason, nodes] = by_reason[i];
+    text += (i == 0 ? "" : "; ") + nodes[0];
+    if (nodes.size() > 1) text += " and " + std::to_string(nodes.size() - 1) + " more";
+    text += " (" + reason + ")";
+  }
+  if (by_reason.size() > shown) {
+    text += "; and nodes for " + std::to_string(by_reason.size() - shown) + " more reasons";
+  }
   raise(CHIPDOCK_UNSUPPORTED, missing_.size(), " of ", node_count_, " nodes cannot run on ",
         plan_->device_->name(), ": ", text,
         "; load with fallback=\"allow\" to run nodes without a kernel on the CPU plugin");
@@ -292,7 +305,7 @@ void PlanCompiler::place(size_t index) {
       KernelChoice fallback = choose(node, Side::kHost);
       if (fallback.instance != nullptr || fallback.needs_shape) {
         if (plan_->options_.fallback == Fallback::kError) {
-          missing_.push_back(describe(node) + " (" + first_line(reason) + ")");
+          missing_.push_back({describe(node), first_line(reason)});
           return;
         }
         choice = std::move(fallback);
@@ -301,7 +314,7 @@ void PlanCompiler::place(size_t index) {
       }
     }
     if (choice.instance == nullptr && !choice.needs_shape) {
-      missing_.push_back(describe(node) + " (" + first_line(choice.reason) + ")");
+      missing_.push_back({describe(node), first_line(choice.reason)});
       return;
     }
     reason += choice.reason;

@@ -70,7 +70,10 @@ class PlanCompiler {
   std::map<std::pair<int32_t, Side>, int32_t> slot_by_value_;
   std::map<int32_t, int32_t> view_of_;  ///< Slot -> the slot whose memory it shows.
   std::set<int32_t> reads_data_;        ///< Constant slots whose elements are read at run time.
-  std::vector<std::string> missing_;    ///< Nodes that nothing can run, those of bodies included.
+  struct Missing {
+    std::string node, reason;
+  };
+  std::vector<Missing> missing_;  ///< Nodes that nothing can run, those of bodies included.
   size_t node_count_ = 0;               ///< Nodes of this graph and of its bodies.
 };
 
