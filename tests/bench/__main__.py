@@ -31,6 +31,7 @@ BENCHMARKS = {
     "import": ("bench_import", "run_import", "import time, against numpy, onnxruntime and torch"),
     "idle": ("bench_idle", "run_idle", "what a peer's spinning threads cost the next in turn"),
     "models": ("bench_models", "run_models", "models: latency, load, first run, memory taken"),
+    "shapes": ("bench_shapes", "run_shapes", "one load of 200 shapes, against loads of one each"),
     "memory": ("bench_memory", "run_memory", "planned activations, against the lower bound"),
 }
 
