@@ -173,10 +173,12 @@ def test_trace_that_cannot_be_written(two, tmp_path):
 def test_explain_memory(two):
     data = document("explain", "explain", two, "--memory", "--shape", "x=8,4", "--shape", "b=8,4")
     assert data["memory"]["shapes"] == {"x": [8, 4], "b": [8, 4]}
-    assert data["memory"]["activation_bytes"] >= data["memory"]["activation_lower_bound"]
+    memory = data["memory"]
+    assert memory["activation_lower_bound"] == 8 * 4 * 4  # of Add, which Relu reads
+    assert memory["padding_bytes"] == memory["activation_bytes"] - 8 * 4 * 4
     assert [node["op"] for node in data["nodes"]] == ["Add", "Relu"]
     shown = call("explain", two, "--memory").stdout
-    assert "activations" in shown
+    assert all(word in shown for word in ("activations", "least", "padding", "workspace"))
     assert "Relu" in shown
 
 

@@ -42,7 +42,9 @@ def explain(memory: bool, verbose: int, as_json: bool, **options: Any) -> None: 
     if memory:
         feed = make_feeds(source, loaded.inputs, options["inputs"], options["shape"])[0]
         shapes = {name: list(array.shape) for name, array in feed.arrays.items()}
-        data["memory"] = {"shapes": shapes, **loaded.memory(shapes)}
+        found = loaded.memory(shapes)
+        padding = found["activation_bytes"] - found["activation_lower_bound"]
+        data["memory"] = {"shapes": shapes, **found, "padding_bytes": padding}
         data["notes"] = list(feed.notes)
     if as_json:
         emit_json("explain", data)
@@ -64,8 +66,10 @@ def _print_memory(data: dict[str, Any]) -> None:
     for note in data["notes"]:
         out.print(f"note: {note}", markup=False)
     least = found["activation_lower_bound"]
-    ratio = f", {found['activation_bytes'] / least:.2f} times the least possible" if least else ""
+    ratio = f": {found['activation_bytes'] / least:.2f} times the least" if least else ""
     out.print(f"  weights      {size(found['weight_bytes'])}")
     out.print(f"  activations  {size(found['activation_bytes'])} with shared storage{ratio}")
-    out.print(f"  workspace    {size(found['workspace_bytes'])}")
+    out.print(f"    least      {size(least)}, the largest sum of those that are needed at once")
+    out.print(f"    padding    {size(found['padding_bytes'])}, alignment and gaps between them")
+    out.print(f"  workspace    {size(found['workspace_bytes'])}, of the step that takes most")
     out.print(f"  arena        {size(found['arena_bytes'])} in one block, {found['steps']} steps")
