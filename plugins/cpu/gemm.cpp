@@ -93,6 +93,7 @@ void run_task(const GemmWork<T>& work, const GemmIsa<T>& isa, const GemmRowBlock
   GemmPanel<T> panels[kMostPanels];
   do {
     tile.k_end = std::min(work.k, tile.k_begin + kDepth);
+    if (tile.k_end == work.k) tile.clamp = work.clamp;
     const auto columns = [&](int64_t p) {
       return static_cast<int>(std::min<int64_t>(isa.cols, work.n - (first + p) * isa.cols));
     };

@@ -30,7 +30,8 @@ class GemmWork {
   int64_t n = 0;
   int64_t k = 0;
   int64_t batch = 1;
-  int64_t c_row = 0;  ///< Elements between rows of C.
+  int64_t c_row = 0;         ///< Elements between rows of C.
+  const T* clamp = nullptr;  ///< NULL, or a lower and an upper bound: done before finish().
 
   virtual ~GemmWork() = default;
   /// A of one member, packed by gemm_pack_a.

@@ -42,6 +42,7 @@ class PatchWork final : public GemmWork<T> {
     this->k = channels_ * space.kernel_size();
     this->batch = batch * groups;
     this->c_row = this->n;
+    this->clamp = activation.clamp<T>();
   }
   const T* a(int64_t member) const override {
     return data_.filters + member % groups_ * this->m * this->k;
@@ -54,7 +55,7 @@ class PatchWork final : public GemmWork<T> {
     return data_.bias != nullptr ? data_.bias + member % groups_ * this->m : nullptr;
   }
   void finish(T* c, int64_t rows, int64_t cols) const override {
-    activation_.apply(c, rows, cols, this->c_row);
+    if (this->clamp == nullptr) activation_.apply(c, rows, cols, this->c_row);
   }
   GemmPanel<T> panel(int64_t member, int64_t k_begin, int64_t k_end, int64_t column, int cols,
                      T* scratch) const override {
@@ -92,7 +93,8 @@ bool is_depthwise(int64_t groups, int64_t channels_per_group, const Space& s) {
 /// How a depthwise call is cut: a plane in bands of output rows, whose padded input fits the cache.
 struct Bands {
   Bands(const Space& s, bool residual)
-      : row(std::max<int64_t>(s.in[2] + s.pad[2] + s.pad_end[2] + (s.stride[2] - 1), 1)),
+      : row(even_if(depthwise_splits(s.stride[2]),
+                    std::max<int64_t>(s.in[2] + s.pad[2] + s.pad_end[2] + (s.stride[2] - 1), 1))),
         rows(std::clamp<int64_t>((8192 / row - s.span(1)) / s.stride[1] + 1, 4,
                                  std::max<int64_t>(s.out[1], 4))),
         count((s.out[1] + rows - 1) / rows) {
@@ -105,14 +107,18 @@ struct Bands {
     }
     elements = ((rows - 1) * s.stride[1] + s.span(1)) * row + kDepthwiseSlack * s.stride[2];
     if (residual) sums = rows * s.out[2];
+    batch = std::clamp<int64_t>(4096 / part(), 1, 8);
   }
-  /// A slot's scratch, in elements: the padded input, then the sums.
+  static int64_t even_if(bool wanted, int64_t row) { return wanted ? row + row % 2 : row; }
+  /// A slot's scratch, in elements: for each band of a batch the padded input, then the sums.
   int64_t sums_at() const { return (elements + 15) / 16 * 16; }
-  int64_t scratch() const { return sums_at() + (sums + 15) / 16 * 16; }
+  int64_t part() const { return sums_at() + (sums + 15) / 16 * 16; }
+  int64_t scratch() const { return batch * part(); }
   int64_t row;           ///< Elements of a padded input row.
   int64_t rows;          ///< Output rows of a band.
   int64_t count;         ///< Bands of a plane.
   int64_t elements = 0;  ///< Padded input of a band.
+  int64_t batch = 1;     ///< Bands that a thread has in hand at once.
   int64_t sums = 0;      ///< Output of a band, where it cannot be made in place: the plane filter
                          ///< makes some rows twice, and the residual may be Y.
 };
@@ -122,41 +128,53 @@ void depthwise(const Context& context, const Space& s, int64_t planes, int64_t o
                float* scratch) {
   const float* residual = data.residual;
   const Bands bands(s, residual != nullptr);
+  const float* clamp = residual == nullptr ? activation.clamp<float>() : nullptr;
   const BinaryF32 add = CHIPDOCK_CPU_DISPATCH(binary_f32)(Binary::kAdd);
-  const auto band_of = [&](int64_t chunk, int64_t slot, bool zeroed) {
-    const int64_t plane = chunk / bands.count;  // Of the output.
-    const int64_t channel = plane % out_channels;
-    const int64_t first = chunk % bands.count * bands.rows;
-    const int64_t rows = std::min(bands.rows, s.out[1] - first);
-    float* padded = scratch + slot * bands.scratch();
-    DepthwisePad pad;
-    pad.plane = data.x + plane / multiplier * s.in_size();
-    pad.height = s.in[1], pad.width = s.in[2];
-    pad.first = first * s.stride[1] - s.pad[1];
-    pad.rows = (rows - 1) * s.stride[1] + s.span(1);
-    pad.pad = s.pad[2];
-    pad.row = bands.row;
+  struct Band {
+    int64_t plane, first, rows;  // Of the output.
+  };
+  const auto band_of = [&](int64_t chunk) {
+    const int64_t plane = bands.count == 1 ? chunk : chunk / bands.count;
+    const int64_t first = (chunk - plane * bands.count) * bands.rows;
+    return Band{plane, first, std::min(bands.rows, s.out[1] - first)};
+  };
+  auto* const pad_rows = CHIPDOCK_CPU_DISPATCH(depthwise_pad);
+  auto* const sum_rows = CHIPDOCK_CPU_DISPATCH(depthwise_plane);
+  DepthwisePad each_pad = {};
+  each_pad.height = s.in[1], each_pad.width = s.in[2];
+  each_pad.pad = s.pad[2];
+  each_pad.row = bands.row;
+  each_pad.split = depthwise_splits(s.stride[2]);
+  DepthwisePlane each_plane = {};
+  each_plane.row = bands.row;
+  each_plane.clamp = clamp;
+  each_plane.width = s.out[2];
+  each_plane.kernel_y = s.kernel[1], each_plane.kernel_x = s.kernel[2];
+  each_plane.stride_y = s.stride[1], each_plane.stride_x = s.stride[2];
+  each_plane.dilation_y = s.dilation[1], each_plane.dilation_x = s.dilation[2];
+  const auto pad_band = [&](const Band& band, bool zeroed, float* target) {
+    DepthwisePad pad = each_pad;
+    pad.plane = data.x + (multiplier == 1 ? band.plane : band.plane / multiplier) * s.in_size();
+    pad.first = band.first * s.stride[1] - s.pad[1];
+    pad.rows = (band.rows - 1) * s.stride[1] + s.span(1);
     pad.zeroed = zeroed;
-    pad.target = padded;
-    CHIPDOCK_CPU_DISPATCH(depthwise_pad)(pad);
-    DepthwisePlane p;
+    pad.target = target;
+    pad_rows(pad);
+  };
+  const auto sum_band = [&](const Band& band, float* padded) {
+    const int64_t channel = band.plane < out_channels ? band.plane : band.plane % out_channels;
+    const int64_t at = band.plane * s.out_size() + band.first * s.out[2];
+    const int64_t size = band.rows * s.out[2];
+    float* to = data.y + at;
+    DepthwisePlane p = each_plane;
     p.plane = padded;
-    p.row = bands.row;
     p.filter = data.filters + channel * s.kernel_size();
     p.bias = data.bias != nullptr ? data.bias[channel] : 0.0f;
-    const int64_t at = plane * s.out_size() + first * s.out[2];
-    const int64_t size = rows * s.out[2];
-    float* to = data.y + at;
     p.out = residual != nullptr ? padded + bands.sums_at() : to;
-    p.out_row = s.out[2];
-    p.height = rows;
-    p.width = s.out[2];
-    p.kernel_y = s.kernel[1], p.kernel_x = s.kernel[2];
-    p.stride_y = s.stride[1], p.stride_x = s.stride[2];
-    p.dilation_y = s.dilation[1], p.dilation_x = s.dilation[2];
-    CHIPDOCK_CPU_DISPATCH(depthwise_plane)(p);
+    p.height = band.rows;
+    sum_rows(p);
     if (residual != nullptr) add(p.out, residual + at, to, size, Operands::kBoth);
-    activation.apply(to, size);
+    if (clamp == nullptr) activation.apply(to, size);
   };
   const int64_t chunks = planes * bands.count;
   const int64_t work = bands.rows * s.out[2] * s.kernel_size();
@@ -164,10 +182,19 @@ void depthwise(const Context& context, const Space& s, int64_t planes, int64_t o
       std::clamp<int64_t>(int64_t{64} * 1024 / (work + 1), 1, std::max<int64_t>(chunks, 1));
   parallel_slots(context, (chunks + merge - 1) / merge, slot_count(context),
                  [&](int64_t group, int64_t slot) {
+                   float* own = scratch + slot * bands.scratch();
                    const int64_t end = std::min(chunks, (group + 1) * merge);
                    const int64_t first = group * merge;
-                   for (int64_t c = first; c < end; ++c) {
-                     band_of(c, slot, bands.count == 1 && c > first);  // Same zeros as before.
+                   // Several small planes are padded before they are read, when their stores have settled.
+                   for (int64_t c = first; c < end; c += bands.batch) {
+                     const int64_t count = std::min(bands.batch, end - c);
+                     const bool zeroed = bands.count == 1 && c > first;  // Same zeros as before.
+                     for (int64_t i = 0; i < count; ++i) {
+                       pad_band(band_of(c + i), zeroed, own + i * bands.part());
+                     }
+                     for (int64_t i = 0; i < count; ++i) {
+                       sum_band(band_of(c + i), own + i * bands.part());
+                     }
                    }
                  });
 }

@@ -35,6 +35,7 @@ class StridedWork final : public GemmWork<T> {
     this->k = sizes.k;
     this->batch = sizes.batch;
     this->c_row = sizes.n;
+    if (extras.last != nullptr) this->clamp = extras.last->template clamp<T>();
     member_b_ = b.packed != nullptr ? gemm_packed_b_size<T>(sizes.k, sizes.n) : sizes.k * sizes.n;
   }
   const T* a(int64_t member) const override {
@@ -46,7 +47,8 @@ class StridedWork final : public GemmWork<T> {
   }
   const T* column_bias() const override { return extras_.column_bias; }
   void finish(T* c, int64_t rows, int64_t cols) const override {
-    if (extras_.last != nullptr) extras_.last->apply(c, rows, cols, sizes_.n);
+    if (extras_.last == nullptr || this->clamp != nullptr) return;
+    extras_.last->apply(c, rows, cols, sizes_.n);
   }
   GemmPanel<T> panel(int64_t member, int64_t k_begin, int64_t k_end, int64_t column, int cols,
                      T* scratch) const override {

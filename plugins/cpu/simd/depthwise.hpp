@@ -10,17 +10,21 @@
 
 namespace chipdock::plugin::cpu {
 
-/// `plane` is already padded: output (y, x) reads plane[(y * stride_y + i * dilation_y) * row +
-/// x * stride_x + j * dilation_x]. Reads run up to kDepthwiseSlack elements past the last row.
+/// Rows whose columns of even numbers stand in their first half and those of odd ones in the
+/// second: outputs two columns apart then read neighbours.
+constexpr bool depthwise_splits(int64_t stride_x) { return stride_x == 2; }
+
+/// `plane` is already padded: output (y, x) reads column x * stride_x + j * dilation_x of row
+/// y * stride_y + i * dilation_y. Reads run up to kDepthwiseSlack elements past the last row.
 struct DepthwisePlane {
   const float* plane;
-  int64_t row;
+  int64_t row;  ///< Elements of a padded row; even if rows are split.
   const float* filter;
   float bias;
-  float* out;
-  int64_t out_row;
-  int64_t height;  ///< Output rows to make.
-  int64_t width;   ///< Output columns.
+  const float* clamp;  ///< NULL, or the bounds that sums are held to; NaN stays.
+  float* out;          ///< Rows of `width`.
+  int64_t height;      ///< Output rows to make.
+  int64_t width;       ///< Output columns.
   int64_t kernel_y, kernel_x;
   int64_t stride_y, stride_x;
   int64_t dilation_y, dilation_x;
@@ -35,6 +39,7 @@ struct DepthwisePad {
   int64_t first, rows;    ///< May reach outside the plane.
   int64_t pad;            ///< Columns before the plane.
   int64_t row;            ///< Elements of a padded row.
+  bool split;             ///< As depthwise_splits() says.
   bool zeroed;            ///< `target` already has its zeros, from a plane before.
   float* target;
 };

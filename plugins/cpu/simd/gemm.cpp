@@ -48,59 +48,89 @@ struct Block {
   const T* start;
   const T* bias;
   const T* column_bias;
+  const T* clamp;
 };
 
+// All loops over sums are unrolled, so that no sum ever leaves its register.
+#define CHIPDOCK_UNROLLED _Pragma("GCC unroll 16")
+
+/// A block whose rows of C hold all columns of the panel.
 template <class T, int kBlockRows, int kVectors>
-void block(const Block<T>& x) {
+void whole_block(const Block<T>& x) {
   using V = typename Vector<T>::Type;
   constexpr int kWidth = Vector<T>::kWidth;
-  constexpr int kCols = kVectors * kWidth;
   V sum[kBlockRows][kVectors];
-  T edge[kCols];  // Stands in for a row of C that ends inside the panel.
-  const bool full = x.cols == kCols;
-  const auto whole = [&](const T* row) {
-    if (full) return row;
-    std::memset(edge, 0, sizeof(edge));
-    std::memcpy(edge, row, static_cast<size_t>(x.cols) * sizeof(T));
-    return static_cast<const T*>(edge);
-  };
-  for (int r = 0; r < kBlockRows; ++r) {
-    const T bias = x.bias != nullptr ? x.bias[r] : T(0);
-    const T* from = x.start != nullptr ? whole(x.start + r * x.c_row) : nullptr;
-    for (int v = 0; v < kVectors; ++v) {
-      sum[r][v] = bias - V{};
-      // Not 0 + x, which is no -0 where x is.
-      if (from != nullptr) sum[r][v] = load(from + v * kWidth);
-      if (from != nullptr && x.bias != nullptr) sum[r][v] += bias;
+  if (x.start == nullptr) {
+    CHIPDOCK_UNROLLED for (int r = 0; r < kBlockRows; ++r) {
+      const T bias = x.bias != nullptr ? x.bias[r] : T(0);
+      CHIPDOCK_UNROLLED for (int v = 0; v < kVectors; ++v) sum[r][v] = bias - V{};
+    }
+  } else {
+    CHIPDOCK_UNROLLED for (int r = 0; r < kBlockRows; ++r) {
+      CHIPDOCK_UNROLLED for (int v = 0; v < kVectors; ++v) {
+        sum[r][v] = load(x.start + r * x.c_row + v * kWidth);
+        if (x.bias != nullptr) sum[r][v] += x.bias[r];  // 0 + x would be no -0 where x is.
+      }
     }
   }
   if (x.column_bias != nullptr) {
-    const T* from = whole(x.column_bias);
-    for (int v = 0; v < kVectors; ++v) {
-      const V bias = load(from + v * kWidth);
-      for (int r = 0; r < kBlockRows; ++r) sum[r][v] += bias;
+    CHIPDOCK_UNROLLED for (int v = 0; v < kVectors; ++v) {
+      const V bias = load(x.column_bias + v * kWidth);
+      CHIPDOCK_UNROLLED for (int r = 0; r < kBlockRows; ++r) sum[r][v] += bias;
     }
   }
   const T* a = x.a;
   const T* b = x.b;
   for (int64_t k = 0; k < x.k; ++k) {
     V right[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) right[v] = load(b + v * kWidth);
-#pragma GCC unroll 16
-    for (int r = 0; r < kBlockRows; ++r) {
+    CHIPDOCK_UNROLLED for (int v = 0; v < kVectors; ++v) right[v] = load(b + v * kWidth);
+    CHIPDOCK_UNROLLED for (int r = 0; r < kBlockRows; ++r) {
       const V left = a[r] - V{};  // A broadcast: x - 0 is x for every x, x + 0 is not.
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sum[r][v] += left * right[v];
+      CHIPDOCK_UNROLLED for (int v = 0; v < kVectors; ++v) sum[r][v] += left * right[v];
     }
     a += kBlockRows;
     b += x.b_row;
   }
-  for (int r = 0; r < kBlockRows; ++r) {
-    T* to = full ? x.c + r * x.c_row : edge;
-    for (int v = 0; v < kVectors; ++v) store(to + v * kWidth, sum[r][v]);
-    if (!full) std::memcpy(x.c + r * x.c_row, edge, static_cast<size_t>(x.cols) * sizeof(T));
+  if (x.clamp != nullptr) {
+    const V low = x.clamp[0] - V{};
+    const V high = x.clamp[1] - V{};
+    CHIPDOCK_UNROLLED for (int r = 0; r < kBlockRows; ++r) {
+      CHIPDOCK_UNROLLED for (int v = 0; v < kVectors; ++v) {
+        const V raised = low > sum[r][v] ? low : sum[r][v];
+        sum[r][v] = high < raised ? high : raised;
+      }
+    }
   }
+  CHIPDOCK_UNROLLED for (int r = 0; r < kBlockRows; ++r) {
+    CHIPDOCK_UNROLLED for (int v = 0; v < kVectors; ++v) {
+      store(x.c + r * x.c_row + v * kWidth, sum[r][v]);
+    }
+  }
+}
+
+#undef CHIPDOCK_UNROLLED
+
+/// Any block: one that ends inside the panel is computed apart and copied.
+template <class T, int kBlockRows, int kVectors>
+void block(const Block<T>& x) {
+  constexpr int kCols = kVectors * Vector<T>::kWidth;
+  if (x.cols == kCols) return whole_block<T, kBlockRows, kVectors>(x);
+  T sums[kBlockRows][kCols] = {};
+  T column_bias[kCols] = {};
+  const size_t bytes = static_cast<size_t>(x.cols) * sizeof(T);
+  Block<T> apart = x;
+  apart.c = sums[0];
+  apart.c_row = kCols;
+  if (x.start != nullptr) {
+    for (int r = 0; r < kBlockRows; ++r) std::memcpy(sums[r], x.start + r * x.c_row, bytes);
+    apart.start = sums[0];
+  }
+  if (x.column_bias != nullptr) {
+    std::memcpy(column_bias, x.column_bias, bytes);
+    apart.column_bias = column_bias;
+  }
+  whole_block<T, kBlockRows, kVectors>(apart);
+  for (int r = 0; r < kBlockRows; ++r) std::memcpy(x.c + r * x.c_row, sums[r], bytes);
 }
 
 template <class T>
@@ -134,7 +164,8 @@ void tile(const GemmTile<T>& x) {
                            x.cols,
                            x.start != nullptr ? x.start + begin * x.c_row : nullptr,
                            x.bias != nullptr ? x.bias + begin : nullptr,
-                           x.column_bias};
+                           x.column_bias,
+                           x.clamp};
     (narrow ? pick<T, 1>(rows, kSizes) : pick<T, 2>(rows, kSizes))(args);
   }
 }

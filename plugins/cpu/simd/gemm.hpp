@@ -28,6 +28,7 @@ struct GemmTile {
   const T* start = nullptr;        ///< Initial values, laid out as C or C itself; NULL: zeros.
   const T* bias = nullptr;         ///< Per row, added to the initial value; NULL: none.
   const T* column_bias = nullptr;  ///< Per column, likewise.
+  const T* clamp = nullptr;        ///< NULL, or the bounds that sums are held to; NaN stays.
 };
 
 /// What one ISA level offers for one element type.

@@ -3,6 +3,7 @@
 #include "ops/fused/activation.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 namespace chipdock::plugin::cpu {
@@ -37,6 +38,14 @@ FusedActivation::FusedActivation(const kit::NodeView& node)
   double_ = unary_f64(found->function);
   single_params_ = {static_cast<float>(double_params_.alpha),
                     static_cast<float>(double_params_.beta)};
+  if (found->function == Unary::kRelu || found->function == Unary::kClip) {
+    const bool relu = found->function == Unary::kRelu;
+    double_bounds_[0] = relu ? 0 : double_params_.alpha;
+    double_bounds_[1] = relu ? INFINITY : double_params_.beta;
+    for (int i = 0; i < 2; ++i) single_bounds_[i] = static_cast<float>(double_bounds_[i]);
+    // Comparisons ignore a bound that is NaN, the functions do not.
+    clamps_ = !std::isnan(double_bounds_[0]) && !std::isnan(double_bounds_[1]);
+  }
 }
 
 void FusedActivation::apply(float* y, int64_t n) const {

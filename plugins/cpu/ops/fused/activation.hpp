@@ -19,6 +19,16 @@ class FusedActivation {
 
   /// True if there is nothing to do.
   bool none() const { return single_ == nullptr; }
+  /// The two bounds, if holding values between them is all; else NULL.
+  template <class T>
+  const T* clamp() const {
+    if (!clamps_) return nullptr;
+    if constexpr (sizeof(T) == sizeof(float)) {
+      return single_bounds_;
+    } else {
+      return double_bounds_;
+    }
+  }
   void apply(float* y, int64_t n) const;
   void apply(double* y, int64_t n) const;
   /// The same for a block whose rows are `row` elements apart.
@@ -34,6 +44,9 @@ class FusedActivation {
   UnaryLoop double_ = nullptr;
   UnaryParams<float> single_params_;
   UnaryParams<double> double_params_;
+  bool clamps_ = false;
+  float single_bounds_[2] = {};
+  double double_bounds_[2] = {};
 };
 
 /// `supports` of fused kernels and of the plain ones that share their code: one dtype for all
