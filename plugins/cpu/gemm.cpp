@@ -146,6 +146,50 @@ void gemm_run(const Context& context, const GemmWork<T>& work, T* scratch) {
   });
 }
 
+namespace {
+
+/// Four rows and columns of floats, rows becoming columns.
+void transpose_4x4(const float* from, int64_t row, float* to, int64_t to_row) {
+  typedef float Four __attribute__((vector_size(16)));
+  typedef int32_t Index __attribute__((vector_size(16)));
+  typedef float Loose __attribute__((vector_size(16), aligned(4), may_alias));
+  Four in[4];
+  for (int i = 0; i < 4; ++i) in[i] = *reinterpret_cast<const Loose*>(from + i * row);
+  constexpr Index kLow = {0, 4, 1, 5}, kHigh = {2, 6, 3, 7};
+  constexpr Index kFirst = {0, 1, 4, 5}, kSecond = {2, 3, 6, 7};
+  for (int half = 0; half < 2; ++half) {
+    const Index pairs = half == 0 ? kLow : kHigh;
+    const Four upper = __builtin_shuffle(in[0], in[1], pairs);
+    const Four lower = __builtin_shuffle(in[2], in[3], pairs);
+    float* at = to + 2 * half * to_row;
+    *reinterpret_cast<Loose*>(at) = __builtin_shuffle(upper, lower, kFirst);
+    *reinterpret_cast<Loose*>(at + to_row) = __builtin_shuffle(upper, lower, kSecond);
+  }
+}
+
+/// to[j * to_row + i] = from[i * row + j] for i < rows, j < cols.
+template <class T>
+void transpose(const T* from, int64_t row, int64_t rows, int64_t cols, T* to, int64_t to_row) {
+  constexpr int64_t kStep = 16;  // Columns are taken in runs of a cache line.
+  int64_t done = 0;
+  if constexpr (sizeof(T) == sizeof(float)) {
+    for (; done + 4 <= cols && rows >= 4; done += 4) {
+      for (int64_t next = 0; next < rows; next += 4) {
+        const int64_t i = std::min(next, rows - 4);  // The last four may overlap those before.
+        transpose_4x4(from + i * row + done, row, to + done * to_row + i, to_row);
+      }
+    }
+  }
+  for (; done < cols; done += kStep) {
+    const int64_t end = std::min(cols, done + kStep);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = done; j < end; ++j) to[j * to_row + i] = from[i * row + j];
+    }
+  }
+}
+
+}  // namespace
+
 template <class T>
 void gemm_run_here(const GemmWork<T>& work, T* scratch) {
   if (work.m == 0 || work.n == 0 || work.batch == 0) return;
@@ -162,6 +206,10 @@ void gemm_pack_a(const T* source, int64_t row, int64_t column, int64_t m, int64_
     const int64_t begin = blocks.begin(i);
     const int64_t rows = blocks.begin(i + 1) - begin;
     T* to = target + begin * k;
+    if (column == 1) {
+      transpose(source + begin * row, row, rows, k, to, rows);
+      continue;
+    }
     for (int64_t r = 0; r < rows; ++r) {
       const T* from = source + (begin + r) * row;
       for (int64_t j = 0; j < k; ++j) to[j * rows + r] = from[j * column];
@@ -181,13 +229,9 @@ void gemm_pack_panel(const T* source, int64_t row, int64_t column, int64_t k, in
     return;
   }
   if (rest != 0) std::memset(target, 0, static_cast<size_t>(k * width) * sizeof(T));
-  constexpr int64_t kStep = 16;  // Columns are read along k in runs of a cache line.
-  for (int64_t begin = 0; begin < k; begin += kStep) {
-    const int64_t end = std::min(k, begin + kStep);
-    for (int j = 0; j < cols; ++j) {
-      const T* from = source + j * column;
-      for (int64_t i = begin; i < end; ++i) target[i * width + j] = from[i * row];
-    }
+  if (row == 1) return transpose(source, column, cols, k, target, width);
+  for (int64_t i = 0; i < k; ++i) {
+    for (int j = 0; j < cols; ++j) target[i * width + j] = source[i * row + j * column];
   }
 }
 
