@@ -43,9 +43,7 @@ void matmul_shape(ShapeContext& context) { set_with_residual(context, product(co
 void matmul_integer_shape(ShapeContext& context) {
   context.set(0, product(context, 1, context.input_count()));
 }
-void qlinear_matmul_shape(ShapeContext& context) {
-  context.set(0, product(context, 3, context.input_count()));
-}
+void qlinear_matmul_shape(ShapeContext& context) { context.set(0, product(context, 3, 8)); }
 
 void gemm_shape(ShapeContext& context) {
   const Dims& a = context.input(0).dims;
@@ -76,7 +74,8 @@ std::vector<Op> matmul_ops() {
           {"Gemm", 7, 0, gemm_shape},
           fused_op("FusedMatMul", matmul_shape),
           {"MatMulInteger", 10, 0, matmul_integer_shape},
-          {"QLinearMatMul", 10, 0, qlinear_matmul_shape}};
+          {"QLinearMatMul", 10, 0, qlinear_matmul_shape},
+          {"QLinearGemm", 1, 0, qlinear_matmul_shape, 0, 0, "ai.chipdock"}};
 }
 
 }  // namespace chipdock::runtime

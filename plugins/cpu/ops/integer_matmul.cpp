@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMulInteger and QLinearMatMul on products of bytes. Zero points and scales may be those of a
+// MatMulInteger, QLinearMatMul and ai.chipdock's QLinearGemm, which has a bias, on products of bytes. Zero points and scales may be those of a
 // tensor, of its rows (A, Y) or of its columns (B).
 #include <cstring>
 #include <string>
@@ -26,7 +26,7 @@ struct Parts {
   uint64_t bytes(const Context& context, const Sizes& s) const {
     return dot_scratch_bytes(context, words) + padded_bytes(s.batch_a * packed_a, 4) +
            padded_bytes(dot_packed_a_size(1, s.k), 4) + 6 * padded_bytes(rows, 4) +
-           3 * padded_bytes(columns, 4);
+           4 * padded_bytes(columns, 4);
   }
 };
 
@@ -106,6 +106,7 @@ class ByteMatMul final : public Kernel {
   static constexpr uint32_t kB = kRequantize ? 3 : 1;
   static constexpr uint32_t kZeroA = 2;
   static constexpr uint32_t kZeroB = kRequantize ? 5 : 3;
+  static constexpr uint32_t kBias = 8;  // Of QLinearGemm.
 
  public:
   explicit ByteMatMul(const kit::NodeView&) {}
@@ -218,10 +219,12 @@ class ByteMatMul final : public Kernel {
     work.row_term = row_term;
     work.row_factor = row_factor;
     work.column_zero = column_zero;
-    if (any_a) settle_columns(s, parts, one_a, row_zero, column_term, work);
+    auto* const column_sums = carver.take<int32_t>(parts.columns);
+    if (any_a) settle_columns(s, parts, one_a, row_zero, one_a ? column_term : column_sums, work);
     for (int64_t i = 0; i < parts.rows; ++i) row_zero[i] = -row_zero[i];
     work.row_zero = row_zero;
     if constexpr (kRequantize) {
+      if (context.has_input(kBias)) add_bias(context, s, parts, column_term, work);
       scales(context, s, parts, rows, columns, work, carver);
     } else {
       work.y32 = context.output(0).mut<int32_t>();
@@ -229,7 +232,7 @@ class ByteMatMul final : public Kernel {
   }
 
   static void settle_columns(const Sizes& s, const Parts& parts, bool one_a,
-                             const int32_t* row_zero, int32_t* column_term, Product& work) {
+                             const int32_t* row_zero, int32_t* room, Product& work) {
     work.by_row = work.packed_b == nullptr || !one_a;
     if (work.packed_b == nullptr) return;
     const auto zero = static_cast<uint32_t>(row_zero[0]);
@@ -238,10 +241,25 @@ class ByteMatMul final : public Kernel {
           dot_column_sums(work.packed_b + i * dot_packed_b_size(s.k, s.n), s.k, s.n);
       for (int64_t j = 0; j < parts.padded; ++j) {
         const auto sum = static_cast<uint32_t>(sums[j]);
-        column_term[i * parts.padded + j] = static_cast<int32_t>(one_a ? 0 - zero * sum : sum);
+        room[i * parts.padded + j] = static_cast<int32_t>(one_a ? 0 - zero * sum : sum);
       }
     }
-    (one_a ? work.column_term : work.column_sums) = column_term;
+    (one_a ? work.column_term : work.column_sums) = room;
+  }
+
+  /// Behind settle_columns, whose term it adds to or takes the place of.
+  static void add_bias(const Context& context, const Sizes& s, const Parts& parts,
+                       int32_t* column_term, Product& work) {
+    const Tensor& bias = context.input(kBias);
+    kit::require(bias.size() == s.n, "QLinearGemm: C has ", bias.size(), " elements, Y ", s.n,
+                 " columns");
+    const auto* const from = bias.as<uint32_t>();
+    for (int64_t i = 0; i < parts.columns; ++i) {
+      const int64_t j = i % parts.padded;
+      const uint32_t term = work.column_term != nullptr ? static_cast<uint32_t>(column_term[i]) : 0;
+      column_term[i] = static_cast<int32_t>(term + (j < s.n ? from[j] : 0));
+    }
+    work.column_term = column_term;
   }
 
   static void scales(const Context& context, const Sizes& s, const Parts& parts, const Lines& rows,
@@ -303,6 +321,12 @@ KernelSpan integer_matmul_kernels() {
   span[1].create = make<ByteMatMul<true>>;
   span[1].dtypes = {{0, bytes}, {1, floats}, {2, bytes}, {3, bytes}, {4, floats},
                     {5, bytes}, {6, floats}, {7, bytes}, {-1, bytes}};
+  span.push_back(span[1]);
+  span[2].op = "QLinearGemm";
+  span[2].domain = "ai.chipdock";
+  span[2].since = 1;
+  span[2].name = "qlinear_gemm";
+  span[2].dtypes.insert(span[2].dtypes.end() - 1, {8, {kit::kInt32}});
   return span;
 }
 

@@ -16,6 +16,7 @@ from chipdock._fusion.rules_conv import RULES as CONV
 from chipdock._fusion.rules_matmul import RESIDUAL
 from chipdock._fusion.rules_matmul import RULES as MATMUL
 from chipdock._fusion.rules_norm import LAYER, RMS
+from chipdock._fusion.rules_quantized import RULES as QUANTIZED
 from chipdock.errors import InvalidArgumentError
 
 __all__ = ["OPSET", "Constant", "FusedGraph", "Node", "fuse", "fusion_wanted", "schema_of"]
@@ -34,6 +35,8 @@ def fuse(graph: FusedGraph, runs: Callable[[str, str, int], bool]) -> list[Node]
     Returns:
         The nodes that are left, in execution order.
     """
+    rewrite(graph, QUANTIZED, runs)
+    graph.join_copies()
     for rules in _PASSES:
         rewrite(graph, rules, runs)
     return [node for node in graph.nodes if node is not None]

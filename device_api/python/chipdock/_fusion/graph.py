@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, defs
 
+from chipdock._fusion.copies import renamed, split
 from chipdock._fusion.extents import named_extents
 from chipdock._onnx_graph import reads
 from chipdock._onnx_types import value_shape
@@ -124,13 +125,17 @@ class FusedGraph:
             constant: The constant of a name, None if there is none.
         """
         kept = _without_identities(list(nodes), {v.name for v in graph.output})
-        self.nodes: list[Node | None] = [Node(proto) for proto in kept]
+        split_nodes, self._copies = split(kept, graph)
+        self.nodes: list[Node | None] = [Node(proto) for proto in split_nodes]
         self._constant = constant
         self._never_changes: dict[str, bool] = {}
         self._at = {id(node): at for at, node in enumerate(self.nodes)}
         self.producer: dict[str, Node] = {}
         self.uses: Counter[str] = Counter(v.name for v in graph.output)
         self._types = {v.name: v.type for v in (*graph.value_info, *graph.input, *graph.output)}
+        for copy, name in self._copies.items():
+            if name in self._types:
+                self._types[copy] = self._types[name]
         for node in self.nodes:
             if node is not None:
                 self._count(node, 1)
@@ -159,6 +164,26 @@ class FusedGraph:
             for name in proto.output:
                 self._never_changes[name] = True
 
+    def join_copies(self) -> None:
+        """End what split() of copies.py began, for copies that are left."""
+        first: dict[str, str] = {}
+        for at, node in enumerate(self.nodes):
+            if node is None or node.made or node.proto.op_type != "DequantizeLinear":
+                continue
+            name = node.proto.output[0]
+            kept = first.setdefault(self._copies.get(name, name), name)
+            readers = [n for n in self.nodes if n is not None and name in n.proto.input]
+            if kept == name or any(n.made for n in readers):
+                continue
+            for reader in (*readers, node):
+                self._count(reader, -1)
+            for reader in readers:
+                reader.proto = renamed(reader.proto, {name: kept})
+                reader.origin = (reader.proto,)
+                self._count(reader, 1)
+            self.nodes[at] = None
+            del self._at[id(node)]
+
     def order(self, nodes: Iterable[Node]) -> list[Node]:
         """These nodes of the graph in execution order."""
         return sorted(nodes, key=lambda node: self._at[id(node)])
@@ -174,12 +199,12 @@ class FusedGraph:
             self._never_changes[name] = known
         return known
 
-    def array(self, name: str) -> np.ndarray | None:
-        """Elements of a small constant of numbers, None of any other value."""
+    def array(self, name: str, most: int = _SMALL) -> np.ndarray | None:
+        """Elements of a constant of at most so many numbers, None of any other value."""
         found = self._constant(name)
         if found is None or found.data_type == onnx.TensorProto.STRING:
             return None
-        return found.array if found.array.size <= _SMALL else None
+        return found.array if found.array.size <= most else None
 
     def is_number(self, name: str, value: float) -> bool:
         """True for a constant of one element that is `value` in its own precision."""
@@ -220,17 +245,15 @@ def _without_identities(nodes: list[onnx.NodeProto], outputs: set[str]) -> list[
     by_bodies = {name for node in nodes for name in reads(node) if name not in node.input}
     kept = []
     for node in nodes:
-        renamed = node
+        reader = node
         if any(name in same for name in node.input):
-            renamed = onnx.NodeProto()
-            renamed.CopyFrom(node)
-            renamed.input[:] = [same.get(name, name) for name in node.input]
+            reader = renamed(node, same)
         name = node.output[0] if node.output else ""
         alias = node.op_type == "Identity" and node.domain in {"", "ai.onnx"}
         if alias and len(node.input) == 1 and name not in outputs | by_bodies:
-            same[name] = renamed.input[0]
+            same[name] = reader.input[0]
         else:
-            kept.append(renamed)
+            kept.append(reader)
     return kept
 
 
