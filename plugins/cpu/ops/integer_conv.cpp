@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "depthwise_int8.hpp"
 #include "gemm_int8.hpp"
 #include "ops/numeric.hpp"
 #include "ops/quantization.hpp"
@@ -124,6 +125,7 @@ class ByteConv final : public Kernel {
     const Space s = space(context);
     const Order order = order_of(w);
     const int64_t m = w.dim(0);
+    if (by_plane(w, s)) return byte_depthwise_scratch(context, s) + 4 * padded_bytes(m, 4);
     return dot_scratch_bytes(context, order.words()) +
            padded_bytes(x.dim(0) * groups_ * order.blocks * s.in_size(), 4) +
            padded_bytes(groups_ * dot_packed_a_size(m / groups_, order.k()), 4) +
@@ -139,6 +141,10 @@ class ByteConv final : public Kernel {
     const Order order = order_of(w);
     kit::require(x.dim(1) == w.dim(1) * groups_ && w.dim(0) % groups_ == 0, "X has ", x.dim(1),
                  " channels, W ", w.dim(0), "x", w.dim(1), ", group is ", groups_);
+    if (by_plane(w, s)) {
+      run_planes(context, s);
+      return;
+    }
     Carver carver(context.workspace);
     void* const scratch =
         carver.take<char>(static_cast<int64_t>(dot_scratch_bytes(context, order.words())));
@@ -170,6 +176,7 @@ class ByteConv final : public Kernel {
                     chipdock_prepack_info& info) const override {
     if (input != kW || value.rank < 3 || value.rank > 5 || value.dims[0] % groups_ != 0) return;
     const Tensor w = {value.dtype, value.rank, value.dims, nullptr};
+    if (of_one_channel(w)) return;  // Used as they are.
     const Order order = order_of(w);
     const int64_t m = w.dim(0) / groups_;
     info.size = static_cast<uint64_t>(groups_ * dot_packed_a_size(m, order.k())) * sizeof(int32_t);
@@ -189,8 +196,42 @@ class ByteConv final : public Kernel {
     kit::require(w.rank == context.input(0).rank, "X of rank ", context.input(0).rank,
                  " and W of rank ", w.rank, " must have one rank");
     Space s = window_.resolve(context.input(0), context.output(0), w.shape + 2, false);
-    s.merge_flat_width();
+    // A plane filter has its vectors along the width already, unless there is none.
+    if (!by_plane(w, s) || s.in[2] == 1) s.merge_flat_width();
     return s;
+  }
+  bool of_one_channel(const Tensor& w) const { return w.rank <= 4 && groups_ > 1 && w.dim(1) == 1; }
+  bool by_plane(const Tensor& w, const Space& s) const {
+    return of_one_channel(w) && fits_byte_depthwise(s);
+  }
+
+  void run_planes(const Context& context, const Space& s) const {
+    const Tensor& x = context.input(0);
+    const Tensor& w = context.input(kW);
+    const int64_t filters = w.dim(0);
+    Carver carver(context.workspace);
+    void* const scratch =
+        carver.take<char>(static_cast<int64_t>(byte_depthwise_scratch(context, s)));
+    auto* const zero_w = carver.take<int32_t>(filters);
+    auto* const term = carver.take<int32_t>(filters);
+    std::fill_n(zero_w, filters, 0);
+    std::fill_n(term, filters, 0);
+    if (context.has_input(kZeroW)) {
+      const Tensor& zero = context.input(kZeroW);
+      spread_lines(zero, Lines::of(filters), 0, "w_zero_point",
+                   [&](int64_t row, int64_t at) { zero_w[row] = byte_at(zero, at); });
+    }
+    const int32_t zero_x = context.has_input(kZeroX) ? byte_at(context.input(kZeroX), 0) : 0;
+    ByteDepthwise work = {s, x.dim(0), x.dim(1), filters, x, w, zero_x, zero_w, term, nullptr, {}};
+    if constexpr (kRequantize) {
+      if (context.has_input(kBias)) {
+        std::copy_n(context.input(kBias).as<int32_t>(), filters, term);
+      }
+      work.bytes = scales(context, filters, carver);
+    } else {
+      work.y32 = context.output(0).mut<int32_t>();
+    }
+    byte_depthwise(context, work, scratch);
   }
   static Order order_of(const Tensor& w) { return {w.dim(1), w.size(2, w.rank)}; }
 
@@ -254,14 +295,14 @@ class ByteConv final : public Kernel {
     work.row_zero = row_zero;
     work.row_term = row_term;
     if constexpr (kRequantize) {
-      scales(context, filters, work, carver);
+      work.bytes = scales(context, filters, carver);
     } else {
       work.y32 = context.output(0).mut<int32_t>();
     }
     return any;
   }
 
-  static void scales(const Context& context, int64_t filters, Patches& work, Carver& carver) {
+  static DotBytes scales(const Context& context, int64_t filters, Carver& carver) {
     const Tensor& scale_w = context.input(4);
     const Tensor& y = context.output(0);
     auto* const row_scale = carver.take<float>(filters);
@@ -272,10 +313,12 @@ class ByteConv final : public Kernel {
       row_scale[row] = static_cast<float>(common * scale_at(scale_w, at));
     });
     std::fill_n(row_point, filters, byte_at(context.input(7), 0));
-    work.bytes.y = y.mut<uint8_t>();
-    work.bytes.is_signed = is_signed(y.dtype);
-    work.bytes.row_scale = row_scale;
-    work.bytes.zero = row_point;
+    DotBytes bytes;
+    bytes.y = y.mut<uint8_t>();
+    bytes.is_signed = is_signed(y.dtype);
+    bytes.row_scale = row_scale;
+    bytes.zero = row_point;
+    return bytes;
   }
 
   WindowAttributes window_;

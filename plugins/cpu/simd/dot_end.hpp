@@ -41,6 +41,10 @@ struct DotBytes {
 
 CHIPDOCK_CPU_DECLARE(void dot_store(const DotEnd& end, int32_t* y, int64_t y_row))
 CHIPDOCK_CPU_DECLARE(void dot_requantize(const DotEnd& end, const DotBytes& to))
+/// The same for sums that floats hold exactly, which are one row; `term` is added to each.
+CHIPDOCK_CPU_DECLARE(void plane_store(const float* sums, int64_t n, int32_t term, int32_t* y))
+CHIPDOCK_CPU_DECLARE(void plane_requantize(const float* sums, int64_t n, int32_t term,
+                                           const DotBytes& to))
 
 }  // namespace chipdock::plugin::cpu
 

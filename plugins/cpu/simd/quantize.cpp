@@ -5,15 +5,11 @@
 #include <cstddef>
 #include <cstring>
 
+#include "simd/bytes.hpp"
 #include "simd/vector.hpp"
 
 namespace chipdock::plugin::cpu::CHIPDOCK_ISA {
 namespace {
-
-// NOLINTBEGIN(modernize-use-using): attributes of a vector need a typedef
-typedef uint8_t Unsigned __attribute__((vector_size(kLanes)));
-typedef int8_t Signed __attribute__((vector_size(kLanes)));
-// NOLINTEND(modernize-use-using)
 
 struct Quantizer {
   explicit Quantizer(const ByteScale& by)
@@ -21,46 +17,49 @@ struct Quantizer {
         zero(splat(by.zero)),
         low(splat(by.is_signed ? -128.0F : 0.0F)),
         high(splat(by.is_signed ? 127.0F : 255.0F)) {}
-  Unsigned operator()(Vf x) const {
+  Vi operator()(Vf x) const {
     const Vf moved = rint(x / scale) + zero;
     const Vf held = fast_min(fast_max(moved, low), high);
     const Vf sure = moved == moved ? held : Vf{};
-    return __builtin_convertvector(__builtin_convertvector(sure, Vi), Unsigned);
+    return __builtin_convertvector(sure, Vi);
   }
   Vf scale, zero, low, high;
 };
 
-template <class Bytes>
-Vf widened(const uint8_t* from, int64_t n) {
-  Bytes bytes = {};
-  std::memcpy(&bytes, from, static_cast<size_t>(n));
-  return __builtin_convertvector(__builtin_convertvector(bytes, Vi), Vf);
-}
-
-template <class Bytes>
+template <bool kSigned>
 void dequantize(const uint8_t* x, int64_t n, const ByteScale& by, float* y) {
   const Vf scale = splat(by.scale), zero = splat(by.zero);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(y + i, (widened<Bytes>(x + i, kLanes) - zero) * scale);
-  if (i < n) store_part(y + i, (widened<Bytes>(x + i, n - i) - zero) * scale, n - i);
+  const auto value = [&](const uint8_t* from) {
+    return (__builtin_convertvector(load_bytes<kSigned>(from), Vf) - zero) * scale;
+  };
+  if (n < kLanes) {
+    uint8_t some[kLanes] = {};
+    std::memcpy(some, x, static_cast<size_t>(n));
+    store_part(y, value(some), n);
+    return;
+  }
+  for (int64_t i = 0; i < n; i += kLanes) {  // The last vector may overlap the one before it.
+    const int64_t at = i + kLanes <= n ? i : n - kLanes;
+    store(y + at, value(x + at));
+  }
 }
 
 }  // namespace
 
 void quantize_bytes(const float* x, int64_t n, const ByteScale& by, uint8_t* y) {
   const Quantizer quantizer(by);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const Unsigned bytes = quantizer(load(x + i));
-    std::memcpy(y + i, &bytes, sizeof(bytes));
+  if (n < kLanes) {
+    store_low_bytes(y, quantizer(load_part(x, n)), n);
+    return;
   }
-  if (i == n) return;
-  const Unsigned bytes = quantizer(load_part(x + i, n - i));
-  std::memcpy(y + i, &bytes, static_cast<size_t>(n - i));
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t at = i + kLanes <= n ? i : n - kLanes;
+    store_low_bytes(y + at, quantizer(load(x + at)), kLanes);
+  }
 }
 
 void dequantize_bytes(const uint8_t* x, int64_t n, const ByteScale& by, float* y) {
-  (by.is_signed ? dequantize<Signed> : dequantize<Unsigned>)(x, n, by, y);
+  (by.is_signed ? dequantize<true> : dequantize<false>)(x, n, by, y);
 }
 
 }  // namespace chipdock::plugin::cpu::CHIPDOCK_ISA

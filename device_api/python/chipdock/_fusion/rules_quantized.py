@@ -17,7 +17,10 @@ from chipdock._fusion.rewrite import Match, Rule
 __all__ = ["RULES"]
 
 Given = Mapping[str, object]
-_BYTES = {TensorProto.INT8: np.dtype(np.int8), TensorProto.UINT8: np.dtype(np.uint8)}
+_BYTES: dict[int, np.dtype] = {
+    int(TensorProto.INT8): np.dtype(np.int8),
+    int(TensorProto.UINT8): np.dtype(np.uint8),
+}
 _MOST = 1 << 20  # output channels
 
 
