@@ -217,7 +217,9 @@ def _judge(trial: Trial, own: list[str], others: list[str], collateral: bool) ->
         trial.run([*own, *others], first=not collateral)
     red = trial.red(own)
     failed = trial.red(others)
-    allowed = set(match(tuple(mutant.allowed), list(failed)))
+    # Those of the duty are right to see it, also where the table asks fewer of them.
+    allowed = set(match((*mutant.allowed, *mutant.cases), list(failed)))
+    allowed |= {i for i in failed if mutant.duty in trial.duties_of(i)}
     beside = {i: row for i, row in failed.items() if i not in allowed}
     ran = sum(i in trial.records for i in own)
     state = "caught" if red or trial.given_up else "survived" if own else "no_case"
@@ -356,6 +358,10 @@ class Trial:
             for i, record in found.items()
             if record.outcome in FAILED
         }
+
+    def duties_of(self, case_id: str) -> tuple[str, ...]:
+        """Return the duties that a case judges."""
+        return self._manifest.rows[case_id].case.duties
 
     def told_something(self, case_id: str) -> bool:
         """Whether a case ran to a verdict, and so may tell one plugin from another."""

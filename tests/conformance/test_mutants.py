@@ -16,7 +16,7 @@ from chipdock._cabi import RawError, include_dir, load_raw
 from chipdock.conformance._cli_selftest import selftest
 from chipdock.conformance.ids import match
 from chipdock.conformance.manifest import read_manifest
-from chipdock.conformance.mutants import Table, read_table
+from chipdock.conformance.mutants import Table, bystanders, read_table
 from chipdock.conformance.selftest import NONE, Trial, run
 
 # Two or three of each family, such as levels L0 to L2 see in few cases.
@@ -103,6 +103,59 @@ def test_a_fault_that_no_case_sees_has_survived(tmp_path):
     assert sorted(v.mutant.name for v in told) == ["copy_odd_sizes", "fill_tail"]
     assert (report.caught, report.clean) == (0, False)
     assert '"score": 0.0' in (tmp_path / "selftest.json").read_text("utf-8")
+
+
+def test_allowances_are_in_use_and_say_why():
+    ids = list(read_manifest().rows)
+    for mutant in table().mutants.values():
+        for pattern, why in mutant.allowed.items():
+            assert match([pattern], ids), f"{mutant.name} allows {pattern}, which no case is"
+            assert len(why) > 20, f"{mutant.name} allows {pattern} for no reason"
+
+
+def test_an_allowance_without_a_reason_is_refused(tmp_path):
+    (tmp_path / "faults").mkdir()
+    (tmp_path / "faults" / "a.toml").write_text(
+        '[one]\nduty = "MEM-1"\nbreaks = "it"\n[[one.allowed]]\ncases = ["L1.*"]\nwhy = ""\n'
+    )
+    (tmp_path / "t.toml").write_text(
+        '[plugin]\nlibrary = "l.so"\ndevice = "a:0"\nswitch = "S"\nfaults = "faults"\n'
+    )
+    with pytest.raises(ValueError, match="'one' allows cases to fail and does not say why"):
+        read_table(tmp_path / "t.toml")
+
+
+def test_bystanders_hang_on_their_ids_alone():
+    whole = read_manifest()
+    taken = bystanders(whole)
+    assert 50 < len(taken) < 100
+    assert {i.split(".")[0] for i in taken} == {"L0", "L1", "L2", "L3"}
+    less = dict(whole.rows)
+    for case_id in [i for i in less if i not in taken][::2]:
+        del less[case_id]
+    assert bystanders(dataclasses.replace(whole, rows=less)) == taken
+
+
+@pytest.mark.slow
+def test_what_else_fails_has_to_be_allowed_and_a_table_can_be_mended_later(tmp_path):
+    known = table()
+    name = "alloc_oom_stays"
+    strict = dataclasses.replace(known.mutants[name], allowed={})
+    changed = dataclasses.replace(known, mutants={name: strict})
+    first = run(changed, [name], read_manifest(), tmp_path, most=8)
+    assert (first.caught, first.wide, first.clean) == (1, 1, False)
+    assert {i.split(".")[0] for i, _ in first.verdicts[0].collateral} >= {"L1", "L2"}
+    journal = tmp_path / name / "results.jsonl"
+    ran = journal.read_bytes()
+    again = run(known, [name], read_manifest(), tmp_path, most=8, resume=True)
+    assert (again.caught, again.wide, again.clean) == (1, 0, True)
+    assert len(again.verdicts[0].allowed) >= len(first.verdicts[0].collateral)
+    assert journal.read_bytes() == ran, "nothing has to run again"
+    other = dataclasses.replace(read_manifest(), root="00")
+    with pytest.raises(RuntimeError, match="is one of another suite or plugin"):
+        run(known, [name], other, tmp_path, resume=True)
+    with pytest.raises(RuntimeError, match="holds no self-test to go on with"):
+        run(known, [name], other, tmp_path / "new", resume=True)
 
 
 @pytest.mark.slow
