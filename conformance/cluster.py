@@ -15,21 +15,18 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from chipdock.cli.exit_codes import ExitCode
 from chipdock.conformance.board import Done, Shard, describe_board, peek, run_shard, stop_shards
 from chipdock.conformance.fleet import FleetError
-from chipdock.conformance.journal import FILE, CaseRecord, Journal, RunRecord
+from chipdock.conformance.journal import FILE, RunRecord
 from chipdock.conformance.manifest import Manifest
 from chipdock.conformance.merge import MergeError, identity, merge_runs
-from chipdock.conformance.outcomes import Outcome
 from chipdock.conformance.parts import Parts, finished, journal_of
 from chipdock.conformance.plan import shard_of
-from chipdock.conformance.run import unsettled
+from chipdock.conformance.shard_journal import add_events, complete, run_line
 
 __all__ = ["MOST_LOSSES", "RESOURCE", "Job", "run_cluster"]
 
@@ -356,52 +353,24 @@ class _Cluster:
     # Journals.
 
     def _tell(self, work: _Work) -> None:
-        journal = Journal(self._folder(work))
-        for what, detail in work.events:
-            journal.event(what, detail)
+        add_events(self._folder(work), work.events)
         work.events.clear()
-        journal.close()
 
     def _keep(self, work: _Work, interrupted: bool) -> None:
         """Complete the journal of a shard that came to no end anywhere."""
         if work.done:
             return
-        folder = self._folder(work)
-        folder.mkdir(exist_ok=True)
-        if journal_of(folder) is None:
-            (folder / FILE).unlink(missing_ok=True)
         why = work.events[-1][1] if work.events else "it was not begun"
-        self._tell(work)
         reason = f"its shard ran to no end, with {work.losses} losses: {why}"
-        journal = Journal(folder)
-        if not journal.record.run:
-            self._begin(journal, work)
-        for case_id in journal.record.run["selected"]:
-            if not unsettled(journal.record, case_id):
-                continue
-            facts = self._job.manifest.rows[case_id].case
-            record = CaseRecord(
-                case_id, Outcome.NOT_RUN, revision=facts.revision, duties=facts.duties,
-                reason="the run was interrupted" if interrupted else reason,
-            )  # fmt: skip
-            journal.write(record.to_json())
-        code = ExitCode.INTERRUPTED if interrupted else ExitCode.INFRASTRUCTURE
-        end = {"exit_code": int(code), "seconds": 0.0, "coverage": {}}
-        journal.write({"type": "end", "counts": journal.record.counts, **end})
-        journal.close()
+        complete(
+            self._folder(work), self._run_line(work), work.events, self._job.manifest,
+            reason="the run was interrupted" if interrupted else reason,
+            code=ExitCode.INTERRUPTED if interrupted else ExitCode.INFRASTRUCTURE,
+        )  # fmt: skip
 
-    def _begin(self, journal: Journal, work: _Work) -> None:
-        """Write the run line that no worker wrote."""
-        ids = shard_of(self._job.ids, self._job.manifest, work.number, len(self._work))
-        plan = {"cases": [*self._job.ids], "shard": [work.number, len(self._work)]}
-        asked = {"level": "", "tier": "submit", "globs": [], "order": "manifest"}
+    def _run_line(self, work: _Work) -> dict[str, Any]:
+        """The run line of a shard that no worker began."""
+        place = (work.number, len(self._work))
+        ids = shard_of(self._job.ids, self._job.manifest, *place)
         options = dict(self._parts.options)
-        kept = {
-            key: value for key, value in options["selection"].items() if key in ("order", "seed")
-        }
-        options["selection"] = asked | kept | plan
-        journal.write(
-            {"type": "run", "schema": 1, "suite_version": version("chipdock"), **self._first}
-            | {"seed": options["seed"], "mask": options["mask"], "options": options}
-            | {"selected": ids, "started": datetime.now(UTC).isoformat(timespec="seconds")}
-        )
+        return run_line(self._first, options, self._job.ids, ids, place)
