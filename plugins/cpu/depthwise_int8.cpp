@@ -16,17 +16,22 @@ namespace {
 constexpr int64_t kMostTaps = 256;
 constexpr int64_t kMostElements = int64_t{1} << 24;
 
-/// A slot's scratch: the plane with padding, the sums, the filter.
+/// A slot's scratch: the plane with padding, the sums, the filter, the plane as floats.
 struct PlaneSizes {
   explicit PlaneSizes(const Space& s)
-      : row(s.in[2] + s.pad[2] + s.pad_end[2] + s.stride[2] - 1),
+      : row(row_of(s)),
         rows((s.out[1] - 1) * s.stride[1] + s.span(1)),
         padded(rows * row + kDepthwiseSlack * s.stride[2]),
-        sums(s.out_size()) {}
-  int64_t slot() const { return up(padded) + up(sums) + up(kMostTaps); }
+        sums(s.out_size()),
+        plane(s.in_size()) {}
+  int64_t slot() const { return up(padded) + up(sums) + up(kMostTaps) + up(plane); }
+  static int64_t row_of(const Space& s) {
+    const int64_t row = s.in[2] + s.pad[2] + s.pad_end[2] + s.stride[2] - 1;
+    return depthwise_splits(s.stride[2]) ? row + row % 2 : row;
+  }
   static int64_t up(int64_t count) { return (count + 15) / 16 * 16; }
 
-  int64_t row, rows, padded, sums;
+  int64_t row, rows, padded, sums, plane;
 };
 
 void fill_filter(const ByteDepthwise& work, int64_t filter, float* to) {
@@ -36,16 +41,23 @@ void fill_filter(const ByteDepthwise& work, int64_t filter, float* to) {
   }
 }
 
-/// Without the zero point, inside the zeros of the padding.
-void fill_plane(const ByteDepthwise& work, const PlaneSizes& sizes, int64_t channel,
-                float* padded) {
+/// Without the zero point, inside the zeros of the padding; `plane` takes the floats before.
+void fill_plane(const ByteDepthwise& work, const PlaneSizes& sizes, int64_t channel, bool zeroed,
+                float* plane, float* padded) {
   const Space& s = work.space;
   const ByteScale by = {1.0F, static_cast<float>(work.zero_x), is_signed(work.x.dtype)};
-  const auto run = CHIPDOCK_CPU_DISPATCH(dequantize_bytes);
   const uint8_t* const from = work.x.as<uint8_t>() + channel * s.in_size();
-  float* const to = padded + s.pad[1] * sizes.row + s.pad[2];
-  const int64_t rows = std::min(s.in[1], sizes.rows - s.pad[1]);
-  for (int64_t y = 0; y < rows; ++y) run(from + y * s.in[2], s.in[2], by, to + y * sizes.row);
+  CHIPDOCK_CPU_DISPATCH(dequantize_bytes)(from, s.in_size(), by, plane);
+  DepthwisePad pad;
+  pad.plane = plane;
+  pad.height = s.in[1], pad.width = s.in[2];
+  pad.first = -s.pad[1], pad.rows = sizes.rows;
+  pad.pad = s.pad[2];
+  pad.row = sizes.row;
+  pad.split = depthwise_splits(s.stride[2]);
+  pad.zeroed = zeroed;
+  pad.target = padded;
+  CHIPDOCK_CPU_DISPATCH(depthwise_pad)(pad);
 }
 
 void filter_plane(const ByteDepthwise& work, const PlaneSizes& sizes, int64_t plane, bool zeroed,
@@ -58,10 +70,13 @@ void filter_plane(const ByteDepthwise& work, const PlaneSizes& sizes, int64_t pl
   float* const sums = padded + PlaneSizes::up(sizes.padded);
   float* const taps = sums + PlaneSizes::up(sizes.sums);
   fill_filter(work, filter, taps);
-  if (!zeroed) std::fill_n(padded, sizes.padded, 0.0F);
-  fill_plane(work, sizes, channel, padded);
-  DepthwisePlane p = {padded,   sizes.row, taps, 0.0F, sums, s.out[2], s.out[1],
-                      s.out[2], 0,         0,    0,    0,    0,        0};
+  fill_plane(work, sizes, channel, zeroed, taps + PlaneSizes::up(kMostTaps), padded);
+  DepthwisePlane p = {};
+  p.plane = padded;
+  p.row = sizes.row;
+  p.filter = taps;
+  p.out = sums;
+  p.height = s.out[1], p.width = s.out[2];
   p.kernel_y = s.kernel[1], p.kernel_x = s.kernel[2];
   p.stride_y = s.stride[1], p.stride_x = s.stride[2];
   p.dilation_y = s.dilation[1], p.dilation_x = s.dilation[2];

@@ -15,6 +15,7 @@ from onnx import AttributeProto, defs
 
 from chipdock._fusion.copies import renamed, split
 from chipdock._fusion.extents import named_extents
+from chipdock._fusion.identities import without_identities
 from chipdock._onnx_graph import reads
 from chipdock._onnx_types import value_shape
 
@@ -124,7 +125,7 @@ class FusedGraph:
             graph: With what inference knows of shapes and dtypes.
             constant: The constant of a name, None if there is none.
         """
-        kept = _without_identities(list(nodes), {v.name for v in graph.output})
+        kept = without_identities(list(nodes), {v.name for v in graph.output})
         split_nodes, self._copies = split(kept, graph)
         self.nodes: list[Node | None] = [Node(proto) for proto in split_nodes]
         self._constant = constant
@@ -234,27 +235,6 @@ class FusedGraph:
             return found.data_type
         proto = self._types.get(name)
         return int(proto.tensor_type.elem_type) if proto is not None else 0
-
-
-def _without_identities(nodes: list[onnx.NodeProto], outputs: set[str]) -> list[onnx.NodeProto]:
-    """Nodes that read what an Identity reads, in place of the Identity; some exporters love them.
-
-    One whose result is an output, or read by a body, stays.
-    """
-    same: dict[str, str] = {}
-    by_bodies = {name for node in nodes for name in reads(node) if name not in node.input}
-    kept = []
-    for node in nodes:
-        reader = node
-        if any(name in same for name in node.input):
-            reader = renamed(node, same)
-        name = node.output[0] if node.output else ""
-        alias = node.op_type == "Identity" and node.domain in {"", "ai.onnx"}
-        if alias and len(node.input) == 1 and name not in outputs | by_bodies:
-            same[name] = reader.input[0]
-        else:
-            kept.append(reader)
-    return kept
 
 
 # Constants may go into them, and yet each run computes another value; or other things than tensors.
