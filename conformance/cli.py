@@ -38,7 +38,9 @@ class _WithDefault(Group):
         """Import the command of a name; the others are left alone."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        found = getattr(import_module(f"chipdock.conformance._cli_{cmd_name}"), cmd_name)
+        # Some of the files hold what commands share, and no command.
+        module = import_module(f"chipdock.conformance._cli_{cmd_name}")
+        found = getattr(module, cmd_name, None)
         return found if isinstance(found, click.Command) else None
 
     def invoke(self, ctx: click.Context) -> object:

@@ -32,6 +32,15 @@ def test_list_prints_one_id_a_line(call):
     assert out.splitlines() == [f"L1.good.calm.any.n{n}" for n in range(6)]
 
 
+def test_help_names_every_command_and_no_file_that_holds_none(call):
+    code, out, err = call("--help")
+    assert (code, err) == (0, "")
+    commands = out.partition("Commands:")[2].split()
+    assert {"run", "list", "explain", "selftest"} <= set(commands)
+    assert "parts" not in commands
+    assert call("parts")[0] == 2
+
+
 def test_the_run_command_lists_too(call):
     code, out, _ = call("--list", "--case", "L1.bad.fails.any.base")
     assert (code, out) == (0, "L1.bad.fails.any.base\n")
