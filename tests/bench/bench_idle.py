@@ -20,8 +20,12 @@ _SIDE = 128
 
 
 def run_idle(settings: Settings) -> list[Result]:
-    """Return chipdock's time right after a run of each runtime, against that after a long pause."""
+    """Return chipdock's time right after a run of each runtime, against that after a long pause.
+
+    And the processor time that each burns after its run, which a busy machine does not blur.
+    """
     results = []
+    burnt: dict[str, list[float]] = {}
     rounds = 2 if settings.quick else 40
     with tempfile.TemporaryDirectory(prefix="chipdock-bench-") as folder:
         path = Path(folder) / "model.onnx"
@@ -43,8 +47,22 @@ def run_idle(settings: Settings) -> list[Result]:
                 case = f"chipdock {pause} ms after a run of {name}, {settings.threads} threads"
                 found = Samples(pair, dict.fromkeys(pair, 1))
                 results += compare("idle", case, found, "ms")
+            burnt[name] = _burnt(before, feeds, rounds)
             del before
-    return results
+    found = Samples(burnt, dict.fromkeys(burnt, 1))
+    case = f"processor time in the {PAUSES_MS[-1]} ms after a run, {settings.threads} threads"
+    return results + compare("idle", case, found, "ms")
+
+
+def _burnt(run: peers.Runner, feeds: dict[str, np.ndarray], rounds: int) -> list[float]:
+    """Seconds of processor time that this process takes while it sleeps after a run."""
+    found = []
+    for _ in range(rounds):
+        run(feeds)
+        start = time.process_time()
+        time.sleep(PAUSES_MS[-1] / 1000)
+        found.append(time.process_time() - start)
+    return found
 
 
 def _after(
