@@ -76,6 +76,73 @@ void fill_tap(const Reach* reach, int runs, const T* channel, int64_t channel_st
   }
 }
 
+#if defined(__AVX512F__)
+
+/// What one run gives to one vector of a panel's row: lanes of `mask`, from `offset` elements after
+/// the channel's start. Other lanes are not read.
+struct Piece {
+  int64_t offset;
+  uint16_t mask;
+};
+
+/// A row of a panel as two vectors, each loaded from the runs that touch it and stored once: rows of
+/// an image seldom end where panels do.
+template <class T>
+class MaskedRow {
+ public:
+  MaskedRow(const Reach* reach, int runs) {
+    for (int v = 0; v < 2; ++v) {
+      for (int r = 0; r < runs; ++r) add(reach[r], v);
+    }
+  }
+  void fill(const T* channel, int64_t channel_step, int64_t channels, int64_t row_step, T pad,
+            T* row) const {
+    for (int64_t c = 0; c < channels; ++c, channel += channel_step, row += row_step) {
+      for (int v = 0; v < 2; ++v) _mm512_storeu_si512(row + v * kStep, loaded(v, channel, pad));
+    }
+  }
+
+ private:
+  static constexpr int kStep = 64 / static_cast<int>(sizeof(T));
+
+  void add(const Reach& r, int v) {
+    const int low = r.begin + r.low - v * kStep;
+    const int high = r.begin + r.high - v * kStep;
+    const int first = low < 0 ? 0 : low;
+    const int last = high > kStep ? kStep : high;
+    if (first >= last) return;
+    const uint32_t mask = ((1u << last) - 1) & ~((1u << first) - 1);
+    pieces_[v][count_[v]++] = {r.offset - r.begin + v * kStep, static_cast<uint16_t>(mask)};
+  }
+  __m512i loaded(int v, const T* channel, T pad) const {
+    __m512i all;
+    if constexpr (sizeof(T) == sizeof(double)) {
+      int64_t bits;
+      std::memcpy(&bits, &pad, sizeof(bits));
+      all = _mm512_set1_epi64(bits);
+      for (int i = 0; i < count_[v]; ++i) {
+        const Piece& piece = pieces_[v][i];
+        all =
+            _mm512_mask_loadu_epi64(all, static_cast<__mmask8>(piece.mask), channel + piece.offset);
+      }
+    } else {
+      int32_t bits;
+      std::memcpy(&bits, &pad, sizeof(bits));
+      all = _mm512_set1_epi32(bits);
+      for (int i = 0; i < count_[v]; ++i) {
+        const Piece& piece = pieces_[v][i];
+        all = _mm512_mask_loadu_epi32(all, piece.mask, channel + piece.offset);
+      }
+    }
+    return all;
+  }
+
+  Piece pieces_[2][kStep];
+  int count_[2] = {};
+};
+
+#endif
+
 template <int kWidth, class T>
 void fill(const SpaceFields& s, const PatchPanel<T>& p) {
   Run runs[kMostRuns];
@@ -100,6 +167,12 @@ void fill(const SpaceFields& s, const PatchPanel<T>& p) {
     T* row = p.target + (first * taps + tap - p.k_begin) * p.width;
     const int64_t step = taps * p.width;
     const int64_t channels = end - first;
+#if defined(__AVX512F__)
+    if (stride == 1 && !whole && (p.cols == p.width || p.pad == T(0))) {
+      MaskedRow<T>(reach, count).fill(channel, size, channels, step, p.pad, row);
+      continue;
+    }
+#endif
     if (stride == 1) {
       (whole ? fill_tap<1, kWidth, T> : fill_tap<1, 0, T>)(reach, count, channel, size, channels,
                                                            stride, step, p.pad, row);
