@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "kernel.hpp"
+#include "simd/unary.hpp"
 
 namespace chipdock::plugin::cpu {
 
@@ -91,6 +93,14 @@ template <class T>
 void activate(const Activation& activation, T clip, T* x, int64_t count) {
   if (clip > 0) {
     for (int64_t i = 0; i < count; ++i) x[i] = std::min(std::max(x[i], -clip), clip);
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    const bool sigmoid = activation.kind == ActivationKind::kSigmoid;
+    if (sigmoid || activation.kind == ActivationKind::kTanh) {
+      const Unary op = sigmoid ? Unary::kSigmoid : Unary::kTanh;
+      CHIPDOCK_CPU_DISPATCH(unary_f32)(op)(x, x, count, {});
+      return;
+    }
   }
   const T a = static_cast<T>(activation.alpha);
   const T b = static_cast<T>(activation.beta);
