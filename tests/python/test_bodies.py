@@ -8,6 +8,7 @@ from api_support import FLOAT, model, value
 from onnx import helper
 
 import chipdock
+from chipdock._bodies import own_body
 
 node = helper.make_node
 RNG = np.random.default_rng(0)
@@ -62,24 +63,62 @@ def test_skip_layer_normalization_and_its_sum(bias):
     check("SkipLayerNormalization", feeds, ("y", "", "", "t"), epsilon=1e-5)
 
 
-@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
-def test_dynamic_quantize_lstm_is_within_what_rounding_to_bytes_does(direction):
-    count, hidden, width = (2 if direction == "bidirectional" else 1), 8, 6
-    feeds = {
-        "x": normal(5, 1, width),
-        "w": RNG.integers(-100, 100, (count, width, 4 * hidden)).astype(np.int8),
-        "r": RNG.integers(-100, 100, (count, hidden, 4 * hidden)).astype(np.int8),
-        "b": normal(count, 8 * hidden),
-        "l": None,
-        "h": None,
-        "c": None,
-        "p": None,
-        "ws": np.full(count, 0.01, np.float32),
-        "wz": np.zeros(count, np.int8),
-        "rs": np.full(count, 0.01, np.float32),
-        "rz": np.zeros(count, np.int8),
-    }
-    check("DynamicQuantizeLSTM", feeds, tolerance=0.05, hidden_size=hidden, direction=direction)
+def drawn(dtype, *shape):
+    return RNG.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shape).astype(dtype)
+
+
+def small(*values):
+    return np.float32(values[0] if len(values) == 1 else values)
+
+
+BYTES = {
+    "MatMulInteger": [
+        drawn(np.uint8, 5, 9), drawn(np.int8, 9, 4), drawn(np.uint8, 5), drawn(np.int8, 4),
+    ],
+    "ConvInteger": [
+        drawn(np.uint8, 1, 3, 6, 7), drawn(np.int8, 4, 3, 3, 3), np.uint8(9), drawn(np.int8, 4),
+    ],
+    "QLinearMatMul": [
+        drawn(np.uint8, 5, 9), small(0.5), np.uint8(9), drawn(np.int8, 9, 4), small(0.25),
+        np.int8(-3), small(41), np.int8(5),
+    ],
+    "QLinearConv": [
+        drawn(np.uint8, 1, 3, 6, 7), small(0.5), np.uint8(9), drawn(np.int8, 4, 3, 3, 3),
+        small(0.2, 0.3, 0.4, 0.5), drawn(np.int8, 4), small(71), np.uint8(5),
+        drawn(np.int8, 4).astype(np.int32),
+    ],
+    "DynamicQuantizeLSTM": [
+        normal(5, 1, 6), drawn(np.int8, 1, 6, 32), drawn(np.int8, 1, 8, 32), normal(1, 64),
+        None, None, None, None, np.full(1, 0.01, np.float32), np.zeros(1, np.int8),
+        np.full(1, 0.01, np.float32), np.zeros(1, np.int8),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", BYTES)
+def test_bodies_of_products_of_bytes_do_what_the_kernels_do(op):
+    domain = "com.microsoft" if op == "DynamicQuantizeLSTM" else ""
+    given = [f"i{k}" if a is not None else "" for k, a in enumerate(BYTES[op])]
+    feeds = {n: np.asarray(a) for n, a in zip(given, BYTES[op], strict=True) if n}
+    whole = node(op, given, ["y"], domain=domain)
+    if domain:
+        whole.attribute.append(helper.make_attribute("hidden_size", 8))
+    inputs = [value(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in feeds.items()]
+    types = {v.name: v.type for v in inputs}
+    body = own_body(whole, domain, [types.get(n) for n in given])
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    results = []
+    for nodes, name in (([whole], "y"), (body.node, body.output[0])):
+        output = onnx.ValueInfoProto(name=name)
+        loaded = chipdock.load(model(nodes, inputs, [output], opsets=opsets))
+        ran = {n.op.rpartition(".")[2] for n in loaded.explain().nodes}
+        assert (op in ran) == (name == "y")
+        results.append(loaded.run(feeds)[name].numpy())
+    kernel, parts = results
+    assert kernel.dtype == parts.dtype
+    # The kernel's LSTM rounds activations, the body's does not.
+    limit = {"DynamicQuantizeLSTM": 0.05, "QLinearMatMul": 1, "QLinearConv": 1}.get(op, 0)
+    assert np.abs(kernel.astype(np.float64) - parts).max() <= limit
 
 
 def test_a_body_names_what_it_cannot_do():

@@ -29,7 +29,8 @@ Vi nearest(Vf v) {
 
 /// The settled sums of row r from column c on; wraps.
 Vi settled(const DotEnd& x, int r, int c) {
-  Vi sum = added(load_words(x.sums + r * 2 * kLanes + c), splat_word(x.row_term[r]));
+  Vi sum = load_words(x.sums + r * 2 * kLanes + c);
+  if (x.row_term != nullptr) sum = added(sum, splat_word(x.row_term[r]));
   if (x.column_term != nullptr) sum = added(sum, load_words(x.column_term + c));
   for (int p = 0; p < x.pair_count; ++p) {
     const Vu product = Vu(splat_word(x.pairs[p].row[r])) * Vu(load_words(x.pairs[p].column + c));
@@ -71,6 +72,22 @@ void dot_store(const DotEnd& x, int32_t* y, int64_t y_row) {
         store_words(to, sum);
       } else {
         std::memcpy(to, &sum, static_cast<size_t>(x.cols - c) * sizeof(int32_t));
+      }
+    }
+  }
+}
+
+void dot_accumulate(const DotEnd& x, float scale, const float* column_scale, float* y,
+                    int64_t y_row) {
+  for (int r = 0; r < x.rows; ++r) {
+    for (int c = 0; c < x.cols; c += kLanes) {
+      const Vf sum = __builtin_convertvector(settled(x, r, c), Vf);
+      const Vf more = sum * (splat(scale) * load(column_scale + c));
+      float* const to = y + r * y_row + c;
+      if (x.cols - c >= kLanes) {
+        store(to, load(to) + more);
+      } else {
+        store_part(to, load_part(to, x.cols - c) + more, x.cols - c);
       }
     }
   }

@@ -23,7 +23,7 @@ struct DotEnd {
   int rows = 0;
   int cols = 0;
   bool narrow = false;                   ///< Only the first vector of each row is there.
-  const int32_t* row_term = nullptr;     ///< Added to each row.
+  const int32_t* row_term = nullptr;     ///< Added to each row, or NULL.
   const int32_t* column_term = nullptr;  ///< Added to each column, or NULL.
   DotPair pairs[2] = {};
   int pair_count = 0;
@@ -40,6 +40,9 @@ struct DotBytes {
 };
 
 CHIPDOCK_CPU_DECLARE(void dot_store(const DotEnd& end, int32_t* y, int64_t y_row))
+/// y += sum * scale * column_scale.
+CHIPDOCK_CPU_DECLARE(void dot_accumulate(const DotEnd& end, float scale, const float* column_scale,
+                                         float* y, int64_t y_row))
 CHIPDOCK_CPU_DECLARE(void dot_requantize(const DotEnd& end, const DotBytes& to))
 /// The same for sums that floats hold exactly, which are one row; `term` is added to each.
 CHIPDOCK_CPU_DECLARE(void plane_store(const float* sums, int64_t n, int32_t term, int32_t* y))
