@@ -156,7 +156,7 @@ class DynamicLstm final : public Kernel {
       take(zero, padded);
       take(scale, padded);
       take(gates, rows * e.width());
-      take(step, e.batch * e.width());
+      take(step, std::max(e.batch, int64_t{1}) * e.width());
       take(h, e.batch * e.hidden);
       take(c, e.batch * e.hidden);
       take(w, e.directions * dot_packed_b_size(e.inputs, e.width()));
@@ -241,8 +241,11 @@ class DynamicLstm final : public Kernel {
     const bool backward = reverse_ || d == 1;
     const float* bias =
         context.has_input(3) ? context.input(3).as<float>() + d * 2 * width : nullptr;
-    for (int64_t i = 0; i < e.steps * e.batch * width; ++i) {
-      b.gates[i] = bias == nullptr ? 0.0F : bias[i % width] + bias[width + i % width];
+    for (int64_t j = 0; j < width; ++j) {
+      b.step[j] = bias == nullptr ? 0.0F : bias[j] + bias[width + j];
+    }
+    for (int64_t i = 0; i < e.steps * e.batch; ++i) {
+      std::copy_n(b.step, width, b.gates + i * width);
     }
     multiply(context, factor(context, 1, d, b.w, b), e.steps * e.batch, b.packed_x, by, b.gates, b);
     const Factor recurrent = factor(context, 2, d, b.r, b);
