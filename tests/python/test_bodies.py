@@ -146,3 +146,64 @@ def test_mean_variance_normalization_in_every_dtype(dtype):
     want = (wide - wide.mean((0, 2), keepdims=True)) / wide.std((0, 2), keepdims=True)
     assert got.dtype == dtype
     np.testing.assert_allclose(got, want, atol=2e-3 if dtype == np.float16 else 1e-5)
+
+
+def test_a_zero_point_for_each_channel_finds_its_axis_where_no_rank_is_known():
+    x = RNG.integers(0, 255, (1, 2, 4, 5)).astype(np.uint8)
+    w = RNG.integers(-128, 127, (3, 2, 1, 1)).astype(np.int8)
+    zeros = np.array([-3, 0, 7], np.int8)
+    feeds = {"x": x, "w": w, "p": np.uint8(9).reshape(()), "q": zeros}
+    proto = model(
+        [node("ConvInteger", list(feeds), ["y"])],
+        [value(n, helper.np_dtype_to_tensor_dtype(a.dtype), None) for n, a in feeds.items()],
+        [onnx.ValueInfoProto(name="y")],
+        opsets=[helper.make_opsetid("", 21)],
+    )
+    got = chipdock.load(proto).run(feeds)["y"].numpy()
+    centred = w[:, :, 0, 0].astype(np.int32) - zeros[:, None]
+    np.testing.assert_array_equal(got, np.einsum("nchw,oc->nohw", x.astype(np.int32) - 9, centred))
+
+
+def test_bernoulli_and_bodies_that_do_not_overflow(monkeypatch):
+    # As a device without kernels for them runs them: by their bodies.
+    from chipdock._target import Target
+
+    hidden = {"Bernoulli", "Softplus", "ReduceLogSumExp", "ReduceL2", "Gelu"}
+    real = Target.runs
+    monkeypatch.setattr(
+        Target,
+        "runs",
+        lambda self, domain, op, since: op not in hidden and real(self, domain, op, since),
+    )
+
+    def run(op, x, *more, opset=21, **attributes):
+        names = ["x", *(f"c{i}" for i in range(len(more)))]
+        proto = model(
+            [node(op, names, ["y"], **attributes)],
+            [value("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)],
+            [onnx.ValueInfoProto(name="y")],
+            dict(zip(names[1:], more, strict=True)),
+            opsets=[helper.make_opsetid("", opset)],
+        )
+        loaded = chipdock.load(proto)
+        assert op not in {n.op for n in loaded.explain().nodes}
+        return loaded.run({"x": x})["y"].numpy()
+
+    chances = np.array([0.0, 1.0] * 500, np.float32)
+    np.testing.assert_array_equal(run("Bernoulli", chances, opset=22), chances)
+    x = np.array([[-1e4, -2.0, 0.5], [3.0, 700.0, 1e4]])
+    np.testing.assert_allclose(run("Softplus", x, opset=22), np.logaddexp(0, x), rtol=1e-12)
+    axes = np.array([1])
+    want = np.logaddexp.reduce(x, axis=1)
+    np.testing.assert_allclose(run("ReduceLogSumExp", x, axes, keepdims=0), want, rtol=1e-12)
+    np.testing.assert_allclose(
+        run("ReduceLogSumExp", x, axes=[1], opset=13), want[:, None], rtol=1e-12
+    )
+    none = np.full((2, 2), -np.inf, np.float32)
+    np.testing.assert_array_equal(run("ReduceLogSumExp", none, keepdims=0), -np.inf)
+    np.testing.assert_allclose(
+        run("ReduceL2", x, axes), np.linalg.norm(x, axis=1, keepdims=True), rtol=1e-12
+    )
+    near = np.array([-1.0, 0.25, 2.0])
+    tanh = 0.5 * near * (1 + np.tanh(np.sqrt(2 / np.pi) * (near + 0.044715 * near**3)))
+    np.testing.assert_allclose(run("Gelu", near, approximate="tanh"), tanh, rtol=1e-12)

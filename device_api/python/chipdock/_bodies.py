@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from chipdock._onnx_graph import label
 from chipdock.errors import UnsupportedError
 
-__all__ = ["own_body"]
+__all__ = ["has_body", "own_body"]
 
 _OPSET = 21
 
@@ -88,13 +88,18 @@ class _Builder:
         return self("Sub", value, self.along(self.cast(point, to), zero, index, axis))
 
     def along(self, value: str, its: int, index: int, axis: int | None) -> str:
-        """A vector brought to an axis of input `index`; anything but a vector stays."""
+        """A vector brought to an axis of input `index`; what is known to be none stays."""
         rank = self.rank(index)
-        if axis is None or self.rank(its) != 1 or rank is None:
+        if axis is None or self.rank(its) not in {1, None if axis >= 0 else 1}:
             return value
-        behind = rank - 1 - axis if axis >= 0 else -1 - axis
-        shape = [-1] + [1] * behind
-        return self("Reshape", value, self.constant(shape)) if behind else value
+        if axis >= 0 and rank is None:
+            behind = self("Sub", self("Shape", self("Shape", self.inputs[index])),
+                          self.constant([1 + axis]))  # fmt: skip
+            one = onnx.numpy_helper.from_array(np.ones(1, np.int64))
+            ones = self("ConstantOfShape", behind, value=one)
+            return self("Reshape", value, self("Concat", self.constant([-1]), ones, axis=0))
+        count = rank - 1 - axis if rank is not None and axis >= 0 else -1 - axis
+        return self("Reshape", value, self.constant([-1] + [1] * count)) if count else value
 
 
 def _attributes(b: _Builder) -> dict[str, Any]:
@@ -361,6 +366,11 @@ _BODIES: dict[tuple[str, str], Callable[[_Builder], list[str]]] = {
     (_MICROSOFT, "SkipLayerNormalization"): _skip_layer_norm,
     (_MICROSOFT, "DynamicQuantizeLSTM"): _dynamic_quantize_lstm,
 }
+
+
+def has_body(op: str, domain: str) -> bool:
+    """Whether there is a body here for an operator of a domain, "" for ONNX's own."""
+    return (domain, op) in _BODIES
 
 
 def own_body(
