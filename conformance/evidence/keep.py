@@ -58,6 +58,7 @@ def digest(record: RunRecord) -> dict[str, Any]:
         "env": {key: run["env"][key] for key in ("cpu", "os", "python")},
         "started": run["started"][:10],
         "seconds": round(record.end["seconds"]),
+        "resumed": sum(event["what"] == "resumed" for event in record.events),
         "exit_code": record.end["exit_code"],
         "counts": record.counts,
         "levels": {level: dict(sorted(found.items())) for level, found in sorted(levels.items())},
@@ -130,7 +131,8 @@ def _page(kept: Mapping[str, Mapping[str, Any]]) -> str:
             "",
             f"`conformance-run --device {row['device']} --level {level} -j {row['jobs']}{mask}`, "
             f"seed {row['seed']},",
-            f"{row['started']}: exit code {row['exit_code']} after {row['seconds']} s.",
+            f"{row['started']}: exit code {row['exit_code']} after {row['seconds']} s"
+            + (", the last part of a run that was cut short." if row["resumed"] else "."),
             "",
             *_table(row["levels"]),
             "",
