@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "simd/transpose.hpp"
 #include "slots.hpp"
 
 namespace chipdock::plugin::cpu {
@@ -148,42 +149,18 @@ void gemm_run(const Context& context, const GemmWork<T>& work, T* scratch) {
 
 namespace {
 
-/// Four rows and columns of floats, rows becoming columns.
-void transpose_4x4(const float* from, int64_t row, float* to, int64_t to_row) {
-  typedef float Four __attribute__((vector_size(16)));
-  typedef int32_t Index __attribute__((vector_size(16)));
-  typedef float Loose __attribute__((vector_size(16), aligned(4), may_alias));
-  Four in[4];
-  for (int i = 0; i < 4; ++i) in[i] = *reinterpret_cast<const Loose*>(from + i * row);
-  constexpr Index kLow = {0, 4, 1, 5}, kHigh = {2, 6, 3, 7};
-  constexpr Index kFirst = {0, 1, 4, 5}, kSecond = {2, 3, 6, 7};
-  for (int half = 0; half < 2; ++half) {
-    const Index pairs = half == 0 ? kLow : kHigh;
-    const Four upper = __builtin_shuffle(in[0], in[1], pairs);
-    const Four lower = __builtin_shuffle(in[2], in[3], pairs);
-    float* at = to + 2 * half * to_row;
-    *reinterpret_cast<Loose*>(at) = __builtin_shuffle(upper, lower, kFirst);
-    *reinterpret_cast<Loose*>(at + to_row) = __builtin_shuffle(upper, lower, kSecond);
-  }
-}
-
 /// to[j * to_row + i] = from[i * row + j] for i < rows, j < cols.
 template <class T>
 void transpose(const T* from, int64_t row, int64_t rows, int64_t cols, T* to, int64_t to_row) {
-  constexpr int64_t kStep = 16;  // Columns are taken in runs of a cache line.
-  int64_t done = 0;
   if constexpr (sizeof(T) == sizeof(float)) {
-    for (; done + 4 <= cols && rows >= 4; done += 4) {
-      for (int64_t next = 0; next < rows; next += 4) {
-        const int64_t i = std::min(next, rows - 4);  // The last four may overlap those before.
-        transpose_4x4(from + i * row + done, row, to + done * to_row + i, to_row);
+    CHIPDOCK_CPU_DISPATCH(transpose_f32)(from, row, rows, cols, to, to_row);
+  } else {
+    constexpr int64_t kStep = 16;  // Columns are taken in runs of a cache line.
+    for (int64_t begin = 0; begin < cols; begin += kStep) {
+      const int64_t end = std::min(cols, begin + kStep);
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = begin; j < end; ++j) to[j * to_row + i] = from[i * row + j];
       }
-    }
-  }
-  for (; done < cols; done += kStep) {
-    const int64_t end = std::min(cols, done + kStep);
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = done; j < end; ++j) to[j * to_row + i] = from[i * row + j];
     }
   }
 }
