@@ -69,7 +69,8 @@ class Patches final : public DotWork {
     // Rows are best read where they are, unless they all fall into the same few sets of the caches
     // and are used often enough to pay for a copy.
     const bool whole = cols == width || cols == dot_isa().width;
-    if (direct_ && whole && (n % 512 != 0 || m <= 2 * dot_isa().rows)) return {from + column, n};
+    if (direct_ && whole && (n % 512 != 0 || m <= int64_t{2} * dot_isa().rows))
+      return {from + column, n};
     CHIPDOCK_CPU_DISPATCH(fill_patches_i32)
     (space_, {from, 0, words, column, cols, width, scratch, pad});
     return {scratch, width};

@@ -301,8 +301,11 @@ class ByteMatMul final : public Kernel {
 
 float scale_at(const Tensor& scales, int64_t i) {
   if (scales.dtype.bits == 32) return scales.as<float>()[i];
+  const HalfCodec codec = half_codec(scales.dtype);
+  kit::require(static_cast<bool>(codec), "scales are ", kit::dtype_name(scales.dtype),
+               ", allowed are float32, float16 and bfloat16");
   float wide = 0;
-  half_codec(scales.dtype).widen(scales.as<uint16_t>() + i, &wide, 1);
+  codec.widen(scales.as<uint16_t>() + i, &wide, 1);
   return wide;
 }
 

@@ -22,8 +22,14 @@ float scale_at(const Tensor& scales, int64_t i);
 
 /// Rows of Y, columns of B or filters, as zero points and scales see them: with their batch dims.
 struct Lines {
-  int64_t dims[CHIPDOCK_MAX_RANK + 1] = {};
+  static constexpr int32_t kMost = CHIPDOCK_MAX_RANK + 1;
+  int64_t dims[kMost] = {};
   int32_t rank = 0;
+
+  void push(int64_t dim) {
+    kit::require(rank >= 0 && rank < kMost, "more than ", kMost, " dims");
+    dims[rank++] = dim;
+  }
 
   int64_t count() const {
     int64_t n = 1;
@@ -32,31 +38,31 @@ struct Lines {
   }
   static Lines of(int64_t count) {
     Lines lines;
-    lines.dims[lines.rank++] = count;
+    lines.push(count);
     return lines;
   }
   static Lines rows(const Sizes& s, const Tensor& a) {
     Lines lines;
     if (s.rank > 0) {
-      std::copy_n(s.dims, s.rank, lines.dims);
-      lines.rank = s.rank;
-      lines.dims[lines.rank++] = s.m;
+      for (int32_t i = 0; i < s.rank; ++i) lines.push(s.dims[i]);
+      lines.push(s.m);
       return lines;
     }
-    for (int32_t i = 0; i + 1 < a.rank; ++i) lines.dims[lines.rank++] = a.dim(i);
-    if (a.rank == 1) lines.dims[lines.rank++] = 1;
+    for (int32_t i = 0; i + 1 < a.rank; ++i) lines.push(a.dim(i));
+    if (a.rank == 1) lines.push(1);
     return lines;
   }
   static Lines columns(const Tensor& b) {
     Lines lines;
-    for (int32_t i = 0; i + 2 < b.rank; ++i) lines.dims[lines.rank++] = b.dim(i);
-    lines.dims[lines.rank++] = b.rank > 1 ? b.dim(b.rank - 1) : 1;
+    for (int32_t i = 0; i + 2 < b.rank; ++i) lines.push(b.dim(i));
+    lines.push(b.rank > 1 ? b.dim(b.rank - 1) : 1);
     return lines;
   }
 };
 
-/// Spreads values over `lines`. A scalar serves all; a vector the last of the dims; more dims broadcast as NumPy does, where the axis
-/// that is summed over has extent 1 and stands at `summed` from the end (0 or 1).
+/// Spreads values over `lines`. A scalar serves all; a vector the last of the dims; more dims
+/// broadcast as NumPy does, where the axis that is summed over has extent 1 and stands at `summed`
+/// from the end (0 or 1).
 /// body(line, index of the value) for every line.
 template <class Body>
 void spread_lines(const Tensor& values, const Lines& lines, int summed, const char* what,
@@ -67,9 +73,10 @@ void spread_lines(const Tensor& values, const Lines& lines, int summed, const ch
     for (int64_t line = 0; line < count; ++line) body(line, int64_t{0});
     return;
   }
-  int64_t steps[CHIPDOCK_MAX_RANK + 1] = {};
+  const int32_t rank = lines.rank < 0 ? 0 : lines.rank > Lines::kMost ? Lines::kMost : lines.rank;
+  int64_t steps[Lines::kMost] = {};
   int64_t step = 1;
-  int32_t to = lines.rank - 1;
+  int32_t to = rank - 1;
   for (int32_t from = values.rank - 1; from >= 0; --from) {
     if (values.rank > 1 && from == values.rank - 1 - summed) {
       kit::require(values.shape[from] == 1, what, " has extent ", values.shape[from],
@@ -86,7 +93,7 @@ void spread_lines(const Tensor& values, const Lines& lines, int summed, const ch
   for (int64_t line = 0; line < count; ++line) {
     int64_t index = 0;
     int64_t rest = line;
-    for (int32_t i = lines.rank - 1; i >= 0; --i) {
+    for (int32_t i = rank - 1; i >= 0; --i) {
       index += rest % dims[i] * steps[i];
       rest /= dims[i];
     }

@@ -30,7 +30,7 @@ void dot_block(const DotBlock& x) {
   for (int64_t k = 0; k < x.words; ++k) {
     Vi right[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) right[v] = load_words(b + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) right[v] = load_words(b + int64_t{v} * kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < kBlockRows; ++r) {
       const Vi left = a[r] - Vi{};
@@ -42,7 +42,7 @@ void dot_block(const DotBlock& x) {
   }
   for (int r = 0; r < kBlockRows; ++r) {
     for (int v = 0; v < kVectors; ++v) {
-      store_words(x.sums + (r * 2 + v) * kLanes, sum[r][v]);
+      store_words(x.sums + int64_t{r * 2 + v} * kLanes, sum[r][v]);
     }
   }
 }

@@ -29,7 +29,7 @@ Vi nearest(Vf v) {
 
 /// The settled sums of row r from column c on; wraps.
 Vi settled(const DotEnd& x, int r, int c) {
-  Vi sum = load_words(x.sums + r * 2 * kLanes + c);
+  Vi sum = load_words(x.sums + int64_t{r} * 2 * kLanes + c);
   if (x.row_term != nullptr) sum = added(sum, splat_word(x.row_term[r]));
   if (x.column_term != nullptr) sum = added(sum, load_words(x.column_term + c));
   for (int p = 0; p < x.pair_count; ++p) {

@@ -2,10 +2,13 @@
 // build: avx512 also has -mavx512vnni
 // Products of bytes by the VNNI instruction, which adds four of them to a lane without saturation.
 // Only the avx512 copy has it, and only the level avx512_vnni calls it.
+#include "simd/dot.hpp"
+
+#if defined(__AVX512VNNI__)
 #include <cstring>
 
-#include "simd/dot.hpp"
 #include "simd/dot_block.hpp"
+#endif
 
 namespace chipdock::plugin::cpu::CHIPDOCK_ISA {
 
