@@ -34,12 +34,17 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000, help="graphs (1000)")
     parser.add_argument("--most", type=int, default=30, help="nodes of a graph at most (30)")
     parser.add_argument("--device", default="cpu:0", help="device name (cpu:0)")
-    parser.add_argument("--keep", type=Path, help="folder for one minimal case of each kind")
+    parser.add_argument(
+        "--keep", type=Path, help="folder for one minimal case of each kind, and the seed at work"
+    )
     options = parser.parse_args()
     kinds: Counter[str] = Counter()
     operators: Counter[str] = Counter()
     nodes, start = 0, time.monotonic()
     for seed in range(options.seed, options.seed + options.count):
+        if options.keep is not None:  # a process that dies shall leave what it died of
+            options.keep.mkdir(parents=True, exist_ok=True)
+            (options.keep / f"at-{options.seed}.txt").write_text(f"{seed}\n")
         sample = grow(Seeded(seed), options.most)
         operators.update(node.op_type for node in sample.model.graph.node)
         nodes += len(sample.model.graph.node)
