@@ -17,6 +17,9 @@ import onnx
 
 from random_graphs.grow import OPSETS, Seeded, grow
 from random_graphs.judge import Fault, check
+from random_graphs.recipes import ALL
+
+FAMILIES = ("", *sorted({recipe.__module__.rpartition(".")[2] for recipe in ALL}))
 
 
 def keep(fault: Fault, folder: Path, name: str) -> None:
@@ -33,6 +36,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first graph (1)")
     parser.add_argument("--count", type=int, default=1000, help="graphs (1000)")
     parser.add_argument("--most", type=int, default=30, help="nodes of a graph at most (30)")
+    parser.add_argument(
+        "--family", choices=FAMILIES, default="", help="recipes of most nodes, such as patterns"
+    )
     parser.add_argument("--device", default="cpu:0", help="device name (cpu:0)")
     parser.add_argument(
         "--keep", type=Path, help="folder for one minimal case of each kind, and the seed at work"
@@ -45,7 +51,7 @@ def main() -> int:
         if options.keep is not None:  # a process that dies shall leave what it died of
             options.keep.mkdir(parents=True, exist_ok=True)
             (options.keep / f"at-{options.seed}.txt").write_text(f"{seed}\n")
-        sample = grow(Seeded(seed), options.most)
+        sample = grow(Seeded(seed), options.most, options.family)
         operators.update(node.op_type for node in sample.model.graph.node)
         nodes += len(sample.model.graph.node)
         fault = check(sample, options.device)

@@ -289,10 +289,10 @@ class Sample:
 
 
 @functools.cache
-def _recipes() -> tuple[Callable[[Graph], None], ...]:
+def _recipes(family: str) -> tuple[Callable[[Graph], None], ...]:
     from random_graphs import recipes
 
-    return recipes.ALL
+    return tuple(r for r in recipes.ALL if r.__module__.endswith(f".{family}") or not family)
 
 
 def finish(graph: Graph, shown: set[str], symbolic: bool) -> Sample:
@@ -337,17 +337,23 @@ def _reads(node: onnx.NodeProto) -> list[str]:
     return names
 
 
-def grow(choices: Choices, most: int = 30) -> Sample:
-    """Grow a graph of 1 to `most` nodes."""
+def grow(choices: Choices, most: int = 30, family: str = "") -> Sample:
+    """Grow a graph.
+
+    Args:
+        choices: Where decisions come from.
+        most: Nodes at most; a pattern that is begun is ended.
+        family: Module of the recipes of most nodes; "" for any.
+    """
     graph = Graph(choices, OPSETS[choices.integer(0, len(OPSETS) - 1)])
     wanted = graph.integer(1, most)
-    recipes = _recipes()
+    anything, chosen = _recipes(""), _recipes(family)
     tries = 0
     while len(graph.nodes) < wanted and tries < 4 * most:
         tries += 1
         before = len(graph.nodes), len(graph.values), len(graph.inputs)
         try:
-            graph.pick(recipes)(graph)
+            graph.pick(chosen if family and graph.chance(75) else anything)(graph)
         except Skip:
             if len(graph.nodes) == before[0]:  # nothing of it stays
                 del graph.values[before[1] :], graph.inputs[before[2] :]
