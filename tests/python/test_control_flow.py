@@ -345,3 +345,26 @@ def test_a_loop_body_with_a_wrong_signature_is_refused():
     )
     with pytest.raises(chipdock.errors.InvalidArgumentError, match="Loop"):
         chipdock.load(proto)
+
+
+@pytest.mark.xfail(reason="what onnx infers of a captured value binds a body", raises=Exception)
+def test_extents_that_onnx_infers_wrongly_do_not_bind_a_body():
+    """onnx 1.23 counts a window of MaxPool that begins behind the picture: 4 rows, which are 3."""
+
+    def body(op):
+        return helper.make_graph(
+            [helper.make_node(op, ["p"], ["b"])], op, [], [value("b", shape=[None] * 4)]
+        )
+
+    proto = model(
+        [
+            helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[1, 5], strides=[3, 1],
+                             ceil_mode=1),
+            helper.make_node("If", ["c"], ["y"], then_branch=body("Relu"), else_branch=body("Neg")),
+        ],
+        [value("x", shape=[1, 3, 8, 9]), value("c", BOOL, [])],
+        [value("y", shape=[None] * 4)],
+    )  # fmt: skip
+    x = np.ones((1, 3, 8, 9), np.float32)
+    found = chipdock.load(proto).run({"x": x, "c": np.array(True)})["y"]
+    assert found.shape == (1, 3, 3, 5)

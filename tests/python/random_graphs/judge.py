@@ -20,6 +20,8 @@ from random_graphs.grow import Sample, Value, evaluate, info
 # A result may be this much worse than the reference's own error.
 _AMPLIFIED = 64.0
 _MOST_AMPLIFIED = 0.05
+# Results below this are mostly what is left of larger terms (the logarithm of a sum of 1).
+_SMALL = 0.1
 _FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16}
 
 
@@ -62,7 +64,7 @@ def difference(got: np.ndarray, wanted: Value, doubled: np.ndarray | None) -> st
     error = np.abs(got - exact)
     if not np.isfinite(got).all():
         return f"{np.count_nonzero(~np.isfinite(got))} elements are not finite"
-    largest = max(float(np.abs(exact).max()), 1e-2)
+    largest = max(float(np.abs(exact).max()), _SMALL)
     limit = wanted.tolerance * largest
     if doubled is not None and doubled.shape == array.shape:
         own = float(np.abs(exact - doubled).max())
