@@ -10,6 +10,8 @@ from bench.models.subject import subjects
 from chipdock.models import ModelUnavailable
 
 AIM = 1.1
+# Below this a ratio speaks of alignment alone.
+_SMALL = 64 << 10
 
 
 def run_memory(settings: Settings) -> list[Result]:
@@ -31,8 +33,9 @@ def run_memory(settings: Settings) -> list[Result]:
             note = f"workspace {found['workspace_bytes']:,} B, weights {found['weight_bytes']:,} B"
             case = subject.name + (f", {point.text}" if point.text else "")
             share = ratio([ours], [bound]) if bound else None
+            aim = AIM if bound >= _SMALL else None
             results.append(
-                Result("memory", case, "lower bound", "bytes", *exact, share, AIM, note=note)
+                Result("memory", case, "lower bound", "bytes", *exact, share, aim, note=note)
             )
             if path.parent == Path(folder):
                 path.unlink()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Offsets for tensors that share one arena: two tensors get the same bytes only if their lifetimes
-// do not meet. Greedy by size, first fit; see Pisarchyk and Lee, "Efficient Memory Management for
-// Deep Neural Net Inference" (2020), section 5.2.
+// do not meet. Greedy, first fit, the best of a few orders; see Pisarchyk and Lee, "Efficient
+// Memory Management for Deep Neural Net Inference" (2020), section 5.2.
 #ifndef CHIPDOCK_RUNTIME_EXEC_MEMORY_PLAN_HPP_
 #define CHIPDOCK_RUNTIME_EXEC_MEMORY_PLAN_HPP_
 
