@@ -36,7 +36,8 @@ FUNCTIONAL = (
 )
 
 
-# … but for these, which are about what a mask takes away: shared memory, where nodes run.
+# … but for these, which are about what a mask takes away: shared memory, where nodes run, what
+# kernels refuse.
 WHOLE_PLUGIN = (
     "test_numpy_shares_memory_of_the_cpu_device",
     "test_slices_are_views_that_numpy_shares",
@@ -47,6 +48,8 @@ WHOLE_PLUGIN = (
     "test_constants_are_folded",
     "test_explain_names_every_node_and_why",
     "test_memory_report_follows_the_shapes",
+    "test_what_does_not_fit_is_named",
+    "test_mixed_dtypes_are_refused",
 )
 
 
