@@ -347,7 +347,6 @@ def test_a_loop_body_with_a_wrong_signature_is_refused():
         chipdock.load(proto)
 
 
-@pytest.mark.xfail(reason="what onnx infers of a captured value binds a body", raises=Exception)
 def test_extents_that_onnx_infers_wrongly_do_not_bind_a_body():
     """onnx 1.23 counts a window of MaxPool that begins behind the picture: 4 rows, which are 3."""
 

@@ -33,13 +33,21 @@ class Scope:
             return self.arrays.get(name)
         return None if name in self.types else self.outer.known(name)
 
-    def declare(self, name: str) -> int:
+    def declare(self, name: str, *, captured: bool = False) -> int:
+        """Give a name a number in this graph.
+
+        Inputs of a graph are held to their extents, and a body's captured values are inputs of it;
+        but what is known of them may be inferred, and inference errs. So those have a rank alone.
+        """
         text = self.types.get(name)
+        shape = self.shapes.get(name)
+        if captured and shape is not None:
+            shape = [-1] * len(shape)
         # numpy's object stands for all that no device can hold.
         numpy = None
         if text is not None:
             numpy = numpy_dtype(text, name) if is_tensor(text) else np.dtype(object)
-        number = self.graph.add_value(name, numpy, self.shapes.get(name))
+        number = self.graph.add_value(name, numpy, shape)
         self.numbers[name] = number
         return number
 
@@ -53,6 +61,6 @@ class Scope:
             return None
         self.types[name] = self.outer.types[name]
         self.shapes[name] = self.outer.shapes.get(name)
-        number = self.declare(name)
+        number = self.declare(name, captured=True)
         self.captures.append((outside, number))
         return number

@@ -40,6 +40,7 @@ FallbackPolicy: TypeAlias = Literal["error", "warn", "allow"]
 
 
 _MOST_THREADS = 4096
+_CACHED_SIGNATURES = 256  # a few kilobytes each
 
 
 class FallbackWarning(UserWarning):
@@ -298,22 +299,24 @@ def load(
     _check_whole("memory_limit", memory_limit, 2**63 - 1)
     target = find_device(device)
     file = read_model(source)
+    name = file.name
     graph, inputs, outputs = lower(file, target)
+    del file  # as large as its weights, of which the graph has its own copy
     options = {
         "fallback": policy,
         "threads": threads or 0,
         "memory_limit": memory_limit or 0,
         "deterministic": False,
-        "cached_signatures": 32,
+        "cached_signatures": _CACHED_SIGNATURES,
         "capture": capture_policy(),
     }
     plan = _core.Plan.compile(graph, target, host_device(target), options)
-    model = Model(plan, inputs, outputs, file.name)
+    model = Model(plan, inputs, outputs, name)
     if policy == "warn":
         fallen = sorted({n.op for n in model.explain().nodes if n.placement == "fallback"})
         if fallen:
             text = (
-                f"{file.name} on {target.name}: no kernel for {', '.join(fallen)}, run by the host"
+                f"{name} on {target.name}: no kernel for {', '.join(fallen)}, run by the host"
             )
             warnings.warn(text, FallbackWarning, stacklevel=2)
     return model
