@@ -74,7 +74,7 @@ class PlanCompiler {
     std::string node, reason;
   };
   std::vector<Missing> missing_;  ///< Nodes that nothing can run, those of bodies included.
-  size_t node_count_ = 0;               ///< Nodes of this graph and of its bodies.
+  size_t node_count_ = 0;         ///< Nodes of this graph and of its bodies.
 };
 
 }  // namespace chipdock::runtime
