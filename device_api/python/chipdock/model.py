@@ -315,8 +315,6 @@ def load(
     if policy == "warn":
         fallen = sorted({n.op for n in model.explain().nodes if n.placement == "fallback"})
         if fallen:
-            text = (
-                f"{name} on {target.name}: no kernel for {', '.join(fallen)}, run by the host"
-            )
+            text = f"{name} on {target.name}: no kernel for {', '.join(fallen)}, run by the host"
             warnings.warn(text, FallbackWarning, stacklevel=2)
     return model
