@@ -23,10 +23,11 @@ CASES = ("-k", "L1.more.[ps]l*")
 def pipe(suite):
     """Slow cases write their process numbers here when they start; reading waits for that."""
     path = suite.folder / "slow"
+    path.unlink(missing_ok=True)  # other files make cases slow in the same suite
     os.mkfifo(path)
     (suite.folder / "fast").unlink(missing_ok=True)
     yield path
-    path.unlink()
+    path.unlink(missing_ok=True)
     (suite.folder / "fast").unlink(missing_ok=True)
 
 
