@@ -19,8 +19,10 @@ CPU = ("--device", "cpu:0")
 @pytest.fixture(scope="module")
 def pipe(suite):
     """A slow case writes its process number here when it starts; reading waits for that."""
-    os.mkfifo(suite.folder / "slow")
-    return suite.folder / "slow"
+    path = suite.folder / "slow"
+    os.mkfifo(path)
+    yield path
+    path.unlink()
 
 
 @pytest.fixture(scope="module")
