@@ -167,13 +167,19 @@ class FusedGraph:
 
     def join_copies(self) -> None:
         """End what split() of copies.py began, for copies that are left."""
+        if not self._copies:
+            return
+        reading: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.proto.input if node is not None else ()):
+                reading.setdefault(name, []).append(node)
         first: dict[str, str] = {}
         for at, node in enumerate(self.nodes):
             if node is None or node.made or node.proto.op_type != "DequantizeLinear":
                 continue
             name = node.proto.output[0]
             kept = first.setdefault(self._copies.get(name, name), name)
-            readers = [n for n in self.nodes if n is not None and name in n.proto.input]
+            readers = [n for n in reading.get(name, ()) if id(n) in self._at]
             if kept == name or any(n.made for n in readers):
                 continue
             for reader in (*readers, node):
@@ -207,15 +213,22 @@ class FusedGraph:
             return None
         return found.array if found.array.size <= most else None
 
-    def is_number(self, name: str, value: float) -> bool:
-        """True for a constant of one element that is `value` in its own precision."""
+    def number(self, name: str) -> float | None:
+        """The element of a constant that has one, None of any other value."""
         array = self.array(name)
         if array is None or array.size != 1:
+            return None
+        return float(array.astype(np.float64).reshape(()))
+
+    def is_number(self, name: str, value: float) -> bool:
+        """True for a constant of one element that is `value` in its own precision."""
+        found = self.number(name)
+        if found is None:
             return False
-        wide = float(array.astype(np.float64).reshape(()))
         # Exporters round once or twice before the dtype of the model does.
-        digits = 2e-6 if array.dtype.itemsize >= 4 else 2e-3
-        return abs(wide - value) <= digits * abs(value)
+        constant = self._constant(name)
+        digits = 2e-6 if constant is not None and constant.array.dtype.itemsize >= 4 else 2e-3
+        return abs(found - value) <= digits * abs(value)
 
     def shape(self, name: str) -> Shape | None:
         """Extents as far as they are known: a number, the name of a dim, or None; None for all."""

@@ -15,7 +15,7 @@ import onnx
 from chipdock._fusion.graph import FusedGraph, Node, Shape, schema_of
 from chipdock._fusion.pattern import CHIPDOCK, Binding, Call, Number, Rest, Value, matches, parse
 
-__all__ = ["Match", "Rule", "rewrite"]
+__all__ = ["Given", "Match", "Rule", "rewrite"]
 
 Given = Mapping[str, object]
 _numbers = itertools.count()
@@ -45,10 +45,9 @@ class Match:
         """TensorProto data type of a value, 0 if it is not known."""
         return self.graph.dtype(self.binding.values[name])
 
-    @property
-    def result(self) -> Shape | None:
-        """Extents of what the pattern computes."""
-        return self.graph.shape(self.binding.nodes[0].proto.output[0])
+    def number(self, name: str) -> float | None:
+        """The element of a value if it is a constant that has one."""
+        return self.graph.number(self.binding.values[name])
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@
 The fused operators are described in docs/fused-operators.md.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from chipdock._fusion.rewrite import Match, Rule
+from chipdock._fusion.rewrite import Given, Match, Rule
 from chipdock._fusion.rules_matmul import plain_gemm
 
 __all__ = ["AFTER", "WHOLE"]
@@ -16,7 +16,6 @@ __all__ = ["AFTER", "WHOLE"]
 _ROOT_HALF = 0.7071067811865476
 _NEAR = 1e-3
 
-Given = Mapping[str, object]
 _Where = Callable[[Match], Given | None]
 
 
@@ -33,11 +32,10 @@ def _limits(match: Match) -> Given | None:
     node = match.node("act")
     bounds = [node.attribute("min"), node.attribute("max")]
     for at, name in enumerate(node.proto.input[1:3]):
-        array = match.graph.array(name) if name else None
-        if name and (array is None or array.size != 1):
-            return None
-        if array is not None:
-            bounds[at] = float(array.astype(np.float64).reshape(()))
+        if name:
+            bounds[at] = match.graph.number(name)
+            if bounds[at] is None:
+                return None
     low, high = bounds
     return {"low": -np.inf if low is None else low, "high": np.inf if high is None else high}
 

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules that find attention where exporters wrote it out: a product, a softmax, a product."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-import numpy as np
-
-from chipdock._fusion.rewrite import Match, Rule
+from chipdock._fusion.rewrite import Given, Match, Rule
 
 __all__ = ["RULES"]
 
 
-def _attention(match: Match) -> Mapping[str, object] | None:
+def _attention(match: Match) -> Given | None:
     """Softmax along the last axis, all of one rank; `scale` is what scores are multiplied by."""
     ranks = {len(match.shape(name) or ()) for name in "qkv"}
     rank = ranks.pop()
@@ -24,16 +22,16 @@ def _attention(match: Match) -> Mapping[str, object] | None:
         mask = match.shape("m")
         if mask is None or len(mask) > rank:
             return None
-    return {"scale": _scale(match)} if _scale(match) is not None else None
+    scale = _scale(match)
+    return None if scale is None else {"scale": scale}
 
 
 def _scale(match: Match) -> float | None:
     if "S" not in match.binding.values:
         return 1.0
-    array = match.array("S")
-    if array is None or array.size != 1 or array.ndim > 2:
+    value = match.number("S")
+    if value is None or len(match.shape("S") or ()) > 2:
         return None
-    value = float(array.astype(np.float64).reshape(()))
     if match.node("scaled").proto.op_type == "Mul":
         return value
     return 1 / value if value else None

@@ -4,12 +4,10 @@
 Filters and biases that follow from constants are computed once, at load.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 from onnx import TensorProto
 
-from chipdock._fusion.rewrite import Match, Rule
+from chipdock._fusion.rewrite import Given, Match, Rule
 
 __all__ = ["RULES"]
 
@@ -25,7 +23,7 @@ def _filters(match: Match) -> tuple[int, int] | None:
     return shape[0], len(shape)
 
 
-def _by_channel(match: Match) -> Mapping[str, object] | None:
+def _by_channel(match: Match) -> Given | None:
     """C has one element for each filter, on the axis of channels; it is a vector `all` then."""
     filters, shape = _filters(match), match.shape("C")
     if filters is None or shape is None:
@@ -37,7 +35,7 @@ def _by_channel(match: Match) -> Mapping[str, object] | None:
     return {"all": np.array([-1])}
 
 
-def _scaled(match: Match) -> Mapping[str, object] | None:
+def _scaled(match: Match) -> Given | None:
     """As _by_channel; `filters` is the shape in which C meets the weights."""
     given = _by_channel(match)
     if given is None or match.dtype("W") not in _WIDE:
@@ -51,7 +49,7 @@ def _first_axis(match: Match) -> np.ndarray:
     return np.array([-1, *[1] * (len(shape) - 1)])
 
 
-def _normalized(match: Match) -> Mapping[str, object] | None:
+def _normalized(match: Match) -> Given | None:
     """A BatchNormalization for inference, in one dtype; `eps` is its epsilon."""
     norm = match.node("norm")
     types = {match.dtype(name) for name in ("W", "S", "O", "MEAN", "VAR")}
@@ -66,7 +64,7 @@ def _normalized(match: Match) -> Mapping[str, object] | None:
     }
 
 
-def _padded(match: Match) -> Mapping[str, object] | None:
+def _padded(match: Match) -> Given | None:
     """Zeros around the pixels, by constants; `pads` are those of the convolution too."""
     conv, pad = match.node("conv"), match.node("pad")
     rank = len(match.shape("w") or match.shape("x") or ())

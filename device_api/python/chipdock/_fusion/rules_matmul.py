@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules around matrix products: bias, scale, residual, and what a Gemm with an activation is."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from chipdock._fusion.rewrite import Match, Rule
+from chipdock._fusion.rewrite import Given, Match, Rule
 
 __all__ = ["RESIDUAL", "RULES", "plain_gemm"]
 
 
-def _row(match: Match) -> Mapping[str, object] | None:
+def _row(match: Match) -> Given | None:
     """C has one element for each column of the product, and nothing else widens the result."""
     weights, bias, left = match.shape("b"), match.shape("C"), match.shape("a")
     if weights is None or bias is None or len(weights) < 2 or not bias:
@@ -25,21 +23,20 @@ def _row(match: Match) -> Mapping[str, object] | None:
     return {"all": np.array([-1])}
 
 
-def _one(match: Match) -> Mapping[str, object] | None:
+def _one(match: Match) -> Given | None:
     """S is one number; `scale` is what to multiply by, its inverse if a product is divided."""
-    array = match.array("S")
-    if array is None or array.size != 1:
+    array, value = match.array("S"), match.number("S")
+    if array is None or value is None:
         return None
     if any(len(match.shape(name) or ()) < max(2, array.ndim) for name in "ab"):
         return None
-    value = float(array.astype(np.float64).reshape(()))
     divided = match.binding.nodes[0].proto.op_type == "Div"
     if divided and value == 0:
         return None
     return {"scale": 1 / value if divided else value}
 
 
-def plain_gemm(match: Match) -> Mapping[str, object] | None:
+def plain_gemm(match: Match) -> Given | None:
     """A Gemm that neither scales nor transposes its input, with a bias for each column."""
     gemm, bias = match.node("gemm"), match.shape("c")
     if gemm.attribute("transA") or gemm.attribute("alpha") != 1 or gemm.attribute("beta") != 1:
@@ -55,7 +52,7 @@ def plain_gemm(match: Match) -> Mapping[str, object] | None:
     return {"transposed": transposed}
 
 
-def _residual(match: Match) -> Mapping[str, object] | None:
+def _residual(match: Match) -> Given | None:
     """What is added has exactly the shape of the result, and there is no activation yet."""
     if match.node("inner").attribute("activation"):
         return None
@@ -65,7 +62,7 @@ def _residual(match: Match) -> Mapping[str, object] | None:
     return {}
 
 
-def _unfinished(match: Match) -> Mapping[str, object] | None:
+def _unfinished(match: Match) -> Given | None:
     """As _row, of a product that has nothing but a scale yet."""
     return None if match.node("fused").attribute("activation") else _row(match)
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules that find normalizations over the last axis where exporters wrote them out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
 from chipdock._fusion.graph import Node
-from chipdock._fusion.rewrite import Match, Rule
+from chipdock._fusion.rewrite import Given, Match, Rule
 
 __all__ = ["LAYER", "RMS"]
 
@@ -21,18 +21,18 @@ def _over_last_axis(node: Node, match: Match, rank: int) -> bool:
     return [int(a) % rank for a in np.asarray(axes).ravel()] == [rank - 1]
 
 
-def _rows(*reductions: str, affine: str) -> Callable[[Match], Mapping[str, object] | None]:
+def _rows(*reductions: str, affine: str) -> Callable[[Match], Given | None]:
     """Reductions of rows of x, which are as long as the vectors that scale and shift them."""
 
-    def where(match: Match) -> Mapping[str, object] | None:
-        shape, epsilon = match.shape("x"), match.array("EPS")
-        if not shape or not isinstance(shape[-1], int) or epsilon is None or epsilon.size != 1:
+    def where(match: Match) -> Given | None:
+        shape, epsilon = match.shape("x"), match.number("EPS")
+        if not shape or not isinstance(shape[-1], int) or epsilon is None:
             return None
         if any(match.shape(name) != (shape[-1],) for name in affine):
             return None
         if not all(_over_last_axis(match.node(n), match, len(shape)) for n in reductions):
             return None
-        return {"epsilon": float(epsilon.astype(np.float64).reshape(()))}
+        return {"epsilon": epsilon}
 
     return where
 

@@ -5,18 +5,17 @@ What has bytes on both sides is computed on bytes. Scales and zero points must b
 of activations are one for the whole tensor, those of weights may be one for each output channel.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from onnx import TensorProto
 
 from chipdock._fusion.graph import Node
-from chipdock._fusion.rewrite import Match, Rule
+from chipdock._fusion.rewrite import Given, Match, Rule
 
 __all__ = ["RULES"]
 
-Given = Mapping[str, object]
 _BYTES: dict[int, np.dtype] = {
     int(TensorProto.INT8): np.dtype(np.int8),
     int(TensorProto.UINT8): np.dtype(np.uint8),
