@@ -170,9 +170,9 @@ class FusedGraph:
         if not self._copies:
             return
         reading: dict[str, list[Node]] = {}
-        for node in self.nodes:
-            for name in dict.fromkeys(node.proto.input if node is not None else ()):
-                reading.setdefault(name, []).append(node)
+        for reader in filter(None, self.nodes):
+            for name in dict.fromkeys(reader.proto.input):
+                reading.setdefault(name, []).append(reader)
         first: dict[str, str] = {}
         for at, node in enumerate(self.nodes):
             if node is None or node.made or node.proto.op_type != "DequantizeLinear":
