@@ -230,4 +230,19 @@ std::string dot_layout(const char* operand, DotCode code) {
          (code.flip ? "f_" : "_") + isa_name(active_isa());
 }
 
+void DotResult::write(const DotEnd& sums, int64_t at, int64_t y_row, int64_t row,
+                      int64_t column) const {
+  if (y32 != nullptr) {
+    CHIPDOCK_CPU_DISPATCH(dot_store)(sums, y32 + at, y_row);
+    return;
+  }
+  DotBytes to = bytes;
+  to.y += at;
+  to.y_row = y_row;
+  to.row_scale += row;
+  to.zero += row;
+  if (to.column_scale != nullptr) to.column_scale += column;
+  CHIPDOCK_CPU_DISPATCH(dot_requantize)(sums, to);
+}
+
 }  // namespace chipdock::plugin::cpu

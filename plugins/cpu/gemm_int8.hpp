@@ -66,6 +66,16 @@ struct DotSums {
   DotEnd end;                  ///< Sums and sizes are filled in.
 };
 
+/// Where a product goes.
+struct DotResult {
+  int32_t* y32 = nullptr;  ///< NULL: `bytes` says where.
+  DotBytes bytes;
+
+  /// Writes a block: its first element is number `at` of Y, whose rows are `y_row` apart; `row` and
+  /// `column` are its first scales.
+  void write(const DotEnd& sums, int64_t at, int64_t y_row, int64_t row, int64_t column) const;
+};
+
 /// A batch of products, all of one size. Read by many threads.
 class DotWork {
  public:

@@ -80,17 +80,7 @@ class Patches final : public DotWork {
     const int64_t row = sums.member % groups_ * m + sums.row;
     e.row_term = row_term + row;
     if (ones != nullptr) e.pairs[e.pair_count++] = {row_zero + row, sums.column_sums};
-    const int64_t to = (sums.member * m + sums.row) * n + sums.column;
-    if (y32 != nullptr) {
-      CHIPDOCK_CPU_DISPATCH(dot_store)(e, y32 + to, n);
-      return;
-    }
-    DotBytes q = bytes;
-    q.y += to;
-    q.y_row = n;
-    q.row_scale += row;
-    q.zero += row;
-    CHIPDOCK_CPU_DISPATCH(dot_requantize)(e, q);
+    result.write(e, (sums.member * m + sums.row) * n + sums.column, n, row, sums.column);
   }
 
   const int32_t* packed = nullptr;
@@ -98,8 +88,7 @@ class Patches final : public DotWork {
   int32_t pad = 0;
   const int32_t* row_term = nullptr;
   const int32_t* row_zero = nullptr;  ///< Of the filters, negated.
-  int32_t* y32 = nullptr;
-  DotBytes bytes;
+  DotResult result;
 
  private:
   const Space& space_;
@@ -296,9 +285,9 @@ class ByteConv final : public Kernel {
     work.row_zero = row_zero;
     work.row_term = row_term;
     if constexpr (kRequantize) {
-      work.bytes = scales(context, filters, carver);
+      work.result.bytes = scales(context, filters, carver);
     } else {
-      work.y32 = context.output(0).mut<int32_t>();
+      work.result.y32 = context.output(0).mut<int32_t>();
     }
     return any;
   }

@@ -67,18 +67,7 @@ class Product final : public DotWork {
       e.pairs[e.pair_count++] = {row_zero + row,
                                  column_sums != nullptr ? column_sums + column : sums.column_sums};
     }
-    const int64_t to = row * n + sums.column;
-    if (y32 != nullptr) {
-      CHIPDOCK_CPU_DISPATCH(dot_store)(e, y32 + to, n);
-      return;
-    }
-    DotBytes q = bytes;
-    q.y += to;
-    q.y_row = n;
-    q.row_scale += row;
-    q.zero += row;
-    if (q.column_scale != nullptr) q.column_scale += column;
-    CHIPDOCK_CPU_DISPATCH(dot_requantize)(e, q);
+    result.write(e, row * n + sums.column, n, row, column);
   }
 
   const int32_t* packed_a = nullptr;
@@ -92,8 +81,7 @@ class Product final : public DotWork {
   bool by_row = false;  ///< A one per row, or the sums of columns are not known before.
   const int32_t* row_zero = nullptr;
   const int32_t* column_sums = nullptr;  ///< NULL: those of the panel.
-  int32_t* y32 = nullptr;
-  DotBytes bytes;
+  DotResult result;
 
  private:
   const Sizes& sizes_;
@@ -227,7 +215,7 @@ class ByteMatMul final : public Kernel {
       if (context.has_input(kBias)) add_bias(context, s, parts, column_term, work);
       scales(context, s, parts, rows, columns, work, carver);
     } else {
-      work.y32 = context.output(0).mut<int32_t>();
+      work.result.y32 = context.output(0).mut<int32_t>();
     }
   }
 
@@ -289,11 +277,11 @@ class ByteMatMul final : public Kernel {
       column_scale[column / s.n * parts.padded + column % s.n] =
           static_cast<float>(common * scale_at(scale_b, at));
     });
-    work.bytes.y = y.mut<uint8_t>();
-    work.bytes.is_signed = is_signed(y.dtype);
-    work.bytes.row_scale = row_scale;
-    work.bytes.column_scale = column_scale;
-    work.bytes.zero = row_point;
+    work.result.bytes.y = y.mut<uint8_t>();
+    work.result.bytes.is_signed = is_signed(y.dtype);
+    work.result.bytes.row_scale = row_scale;
+    work.result.bytes.column_scale = column_scale;
+    work.result.bytes.zero = row_point;
   }
 };
 
