@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,6 +40,21 @@ class Suite:
             "CHIPDOCK_CONFORMANCE_SUITE": str(folder / "samples"),
             "CHIPDOCK_SAMPLE_FOLDER": str(folder),
         }
+
+    @contextmanager
+    def slow_cases(self):
+        """Slow cases write their process numbers here when they start; reading waits for that.
+
+        They end when a file "fast" is there.
+        """
+        pipe, fast = self.folder / "slow", self.folder / "fast"
+        fast.unlink(missing_ok=True)
+        os.mkfifo(pipe)
+        try:
+            yield pipe
+        finally:
+            pipe.unlink()
+            fast.unlink(missing_ok=True)
 
     def start(self, *arguments, **environment):
         command = [sys.executable, "-m", "chipdock.conformance.cli", *map(str, arguments)]

@@ -85,11 +85,8 @@ def slow_case(suite):
 
 @pytest.fixture
 def pipe(suite):
-    (suite.folder / "fast").unlink(missing_ok=True)
-    os.mkfifo(suite.folder / "slow")
-    yield
-    (suite.folder / "slow").unlink()
-    (suite.folder / "fast").unlink(missing_ok=True)
+    with suite.slow_cases():
+        yield
 
 
 def events(record, what):

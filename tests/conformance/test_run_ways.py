@@ -18,11 +18,8 @@ CPU = ("--device", "cpu:0")
 
 @pytest.fixture(scope="module")
 def pipe(suite):
-    """A slow case writes its process number here when it starts; reading waits for that."""
-    path = suite.folder / "slow"
-    os.mkfifo(path)
-    yield path
-    path.unlink()
+    with suite.slow_cases() as path:
+        yield path
 
 
 @pytest.fixture(scope="module")

@@ -21,14 +21,8 @@ CASES = ("-k", "L1.more.[ps]l*")
 
 @pytest.fixture
 def pipe(suite):
-    """Slow cases write their process numbers here when they start; reading waits for that."""
-    path = suite.folder / "slow"
-    path.unlink(missing_ok=True)  # other files make cases slow in the same suite
-    os.mkfifo(path)
-    (suite.folder / "fast").unlink(missing_ok=True)
-    yield path
-    path.unlink(missing_ok=True)
-    (suite.folder / "fast").unlink(missing_ok=True)
+    with suite.slow_cases() as path:
+        yield path
 
 
 def both_slow(pipe):
