@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether B is slower than A, from samples taken by turns, and when that cannot be told.
 
-On a shared machine the same work takes ten percent more or less from one process to the next. So
-both sides run in turns, A B B A A B B A, each pair gives a ratio, and a verdict needs both the
-confidence interval of the ratio and a centre that stands out of the noise of the very same run.
-Counters have no noise and are compared exactly. What is measured is left to the caller.
+On a shared machine the same work takes ten percent more or less from one process to the next, and
+keeps to it as long as the process lives: its addresses and its core are drawn once. So samples of
+one process are one draw. Both sides start anew for every round, run in turns there, A B B A, each
+round gives a ratio, and a verdict needs both the confidence interval of the ratio over the rounds
+and a centre that stands out of the noise of the very same run. Counters have no noise and are
+compared exactly. What is measured is left to the caller.
 """
 
 from __future__ import annotations
@@ -12,13 +14,29 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["LEAST_PAIRS", "Paired", "Verdict", "compare_counters", "judge", "measure"]
+__all__ = [
+    "PAIRS",
+    "ROUNDS",
+    "Paired",
+    "Sample",
+    "Verdict",
+    "compare_counters",
+    "judge",
+    "measure",
+]
 
-LEAST_PAIRS = 10
-"""Fewer pairs give no verdict."""
+ROUNDS = 5
+"""Fewer rounds give no verdict."""
+
+PAIRS = 2
+"""Pairs of samples a round: A B, B A."""
+
+Sample = Callable[[], float]
+"""Does the work and returns its time in seconds, above 0."""
 
 _SLOWER = 1.05
 _STANDS_OUT = 0.10
@@ -77,43 +95,44 @@ def _t95(freedom: int) -> float:
 
 
 def measure(
-    first: Callable[[], float],
-    second: Callable[[], float],
+    start: Callable[[], AbstractContextManager[tuple[Sample, Sample]]],
     *,
-    pairs: int = LEAST_PAIRS,
+    rounds: int = ROUNDS,
     least_of: int = 3,
 ) -> tuple[list[float], list[float]]:
-    """Take samples by turns, A B B A A B B A, after one warm-up of each side.
+    """Take samples by turns, A B B A, of two sides that start anew for each round.
 
     Args:
-        first: Does A's work once and returns its time in seconds, above 0.
-        second: The same for B.
-        pairs: How many samples of each side.
-        least_of: Calls a sample; the shortest counts, for noise only ever adds.
+        start: Starts both sides in processes of their own and ends them afterwards.
+        rounds: How often.
+        least_of: Calls a sample; the shortest counts, for noise only ever adds. One call of each
+            side before the first sample of a round is not timed.
 
     Returns:
-        Samples of A and of B in seconds, in the order taken, each of length `pairs`.
+        Samples of A and of B in seconds, in the order taken, each of length rounds x PAIRS.
 
     Raises:
-        ValueError: Fewer than LEAST_PAIRS pairs, or no call a sample.
+        ValueError: Fewer than ROUNDS rounds, or no call a sample.
     """
-    if pairs < LEAST_PAIRS or least_of < 1:
+    if rounds < ROUNDS or least_of < 1:
         raise ValueError(
-            f"{pairs} pairs of {least_of} calls; at least {LEAST_PAIRS} pairs of 1 are needed"
+            f"{rounds} rounds of {least_of} calls; at least {ROUNDS} rounds of 1 are needed"
         )
-    first()
-    second()
     samples: tuple[list[float], list[float]] = ([], [])
-    sides = (first, second)
-    for number in range(pairs):
-        for side in (0, 1) if number % 2 == 0 else (1, 0):
-            samples[side].append(min(sides[side]() for _ in range(least_of)))
+    for _ in range(rounds):
+        with start() as sides:
+            for side in sides:
+                side()
+            for pair in range(PAIRS):
+                for one in (0, 1) if pair % 2 == 0 else (1, 0):
+                    samples[one].append(min(sides[one]() for _ in range(least_of)))
     return samples
 
 
 def _noise(first: Sequence[float], second: Sequence[float]) -> float:
     """Differences of samples of one side that were taken one after the other."""
-    # In A B B A A B B A the neighbours are B0 B1, A1 A2, B2 B3, A3 A4, …
+    # In A B B A A B B A the neighbours are B0 B1, A1 A2, B2 B3, A3 A4, …; those of A are of two
+    # processes, which is the noise that matters.
     sides = (second, first)
     squares = [math.log(sides[n % 2][n + 1] / sides[n % 2][n]) ** 2 for n in range(len(first) - 1)]
     return math.sqrt(statistics.fmean(squares))
@@ -122,26 +141,28 @@ def _noise(first: Sequence[float], second: Sequence[float]) -> float:
 def judge(first: Sequence[float], second: Sequence[float]) -> Paired:
     """Say whether B is slower than A.
 
-    Slower needs both: the 95 % interval of the ratio lies above 1.05, and the ratio itself above
-    1 + max(0.10, twice the noise). Noise above 10 % makes every verdict inconclusive.
+    Slower needs both: the 95 % interval of the ratio over rounds lies above 1.05, and the ratio
+    itself above 1 + max(0.10, twice the noise). Noise above 10 % makes every verdict inconclusive.
 
     Args:
         first: Samples of A in seconds, in the order of `measure`.
         second: Samples of B, as many.
 
     Raises:
-        ValueError: Not as many, fewer than LEAST_PAIRS, or a time that is not above 0.
+        ValueError: Not as many, no whole rounds, fewer than ROUNDS, or a time that is not above 0.
     """
-    if len(first) != len(second) or len(first) < LEAST_PAIRS:
+    rounds, rest = divmod(len(first), PAIRS)
+    if len(first) != len(second) or rest or rounds < ROUNDS:
         raise ValueError(
-            f"{len(first)} and {len(second)} samples; both sides need the same number, at least "
-            f"{LEAST_PAIRS}"
+            f"{len(first)} and {len(second)} samples; both sides need the same number, {PAIRS} a "
+            f"round and at least {ROUNDS} rounds"
         )
     if not all(math.isfinite(value) and value > 0.0 for value in (*first, *second)):
         raise ValueError("a sample is no time above 0; a clock that coarse cannot be judged by")
     logs = [math.log(b / a) for a, b in zip(first, second, strict=True)]
-    centre = statistics.fmean(logs)
-    half = _t95(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    draws = [statistics.fmean(logs[n : n + PAIRS]) for n in range(0, len(logs), PAIRS)]
+    centre = statistics.fmean(draws)
+    half = _t95(rounds - 1) * statistics.stdev(draws) / math.sqrt(rounds)
     ratio, low, high = (math.exp(value) for value in (centre, centre - half, centre + half))
     noise = _noise(first, second)
     if noise > _MOST_NOISE:

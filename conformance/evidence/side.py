@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -31,6 +32,9 @@ _BYTES = ("copy_bytes", "plugin_allocation_count")
 """Of `Device.memory_stats`: what the record of calls does not tell."""
 
 _READY = "ready"
+
+_LEAST = 0.002
+"""Seconds of a sample: the clock, and caches that are cold after the wait, are little of it."""
 
 
 class SideError(Exception):
@@ -53,6 +57,7 @@ class Side:
         name: str = "",
         record: bool = False,
         layers: str = "",
+        wait: bool = True,
     ) -> None:
         """Start the process and let it do its work once.
 
@@ -65,6 +70,7 @@ class Side:
             name: For messages.
             record: Count ABI calls, for `counters`; times are then of no use.
             layers: For CHIPDOCK_LAYERS of the process, "latency=kernel.launch:1ms".
+            wait: Return when it is ready; else `ready` waits, so that two can start at once.
 
         Raises:
             SideError: The plugin or the workload cannot be used.
@@ -86,6 +92,15 @@ class Side:
             env=env,
             text=True,
         )
+        if wait:
+            self.ready()
+
+    def ready(self) -> None:
+        """Wait until the process has done its work once; ends it if it cannot.
+
+        Raises:
+            SideError: The plugin or the workload cannot be used.
+        """
         try:
             self._answer()
         except SideError:
@@ -112,7 +127,9 @@ class Side:
         return self._answer()
 
     def sample(self) -> float:
-        """Let it work once; returns the time in seconds.
+        """Let it work; returns the time of one piece of work in seconds.
+
+        The first call does it once, later ones as often as takes some milliseconds.
 
         Raises:
             SideError: It died, or the work raised.
@@ -186,14 +203,22 @@ def _serve(config: dict[str, Any], say: Callable[..., None]) -> None:
         stats = device.memory_stats() if config["record"] else {}
         return Counter({name: int(stats[name]) for name in _BYTES if name in stats})
 
-    say(state=_READY)
-    for _ in sys.stdin:
-        before = calls() + kept()
+    def timed(times: int) -> float:
         begin = time.perf_counter()
-        work()
-        spent = time.perf_counter() - begin
+        for _ in range(times):
+            work()
+        return (time.perf_counter() - begin) / times
+
+    say(state=_READY)
+    times = 1
+    for number, _ in enumerate(sys.stdin):
+        before = calls() + kept()
+        spent = timed(times)
         after = calls() + kept()
         after.subtract(before)
+        # Calls are counted of one piece of work, and it is not their time that matters then.
+        if number == 0 and not config["record"]:
+            times = max(1, math.ceil(_LEAST / max(spent, 1e-6)))
         say(seconds=spent, counters={slot: count for slot, count in after.items() if count})
 
 

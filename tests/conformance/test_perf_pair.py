@@ -2,7 +2,7 @@
 """Every case of level P on a real pair of plugins: the CPU plugin, and one slower in a slot.
 
 Noise may leave a verdict open, so what is certain is asserted: the slower never passes for as fast,
-and what was not slowed never fails.
+and what was not slowed does not fail again and again.
 """
 
 import os
@@ -102,9 +102,13 @@ def test_a_slower_plugin_is_not_as_fast(pair, case_id):
 @pytest.mark.slow
 @pytest.mark.parametrize("case_id", UNTOUCHED)
 def test_what_was_not_slowed_does_not_fail(pair, case_id):
-    sink = pair(case_id, UNTOUCHED[case_id])
-    assert sink.failure == "", sink.evidence
-    assert sink.evidence["verdict"] in {"same", "faster", "inconclusive"}
+    # A verdict is right 95 times of 100 or more: what is wrong each time is no noise.
+    verdicts = []
+    while len(verdicts) < 3 and (not verdicts or verdicts[-1] == "slower"):
+        sink = pair(case_id, UNTOUCHED[case_id])
+        verdicts.append(sink.evidence["verdict"])
+        assert (sink.failure != "") == (verdicts[-1] == "slower")
+    assert verdicts[-1] in {"same", "faster", "inconclusive"}, sink.evidence
 
 
 class TestClaim:

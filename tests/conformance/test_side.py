@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """chipdock.conformance.evidence.side: work in two processes by turns, and what goes wrong there."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
-from chipdock.conformance.evidence.paired import LEAST_PAIRS, compare_counters, judge, measure
+from chipdock.conformance.evidence.paired import PAIRS, ROUNDS, compare_counters, judge, measure
 from chipdock.conformance.evidence.side import Side, SideError
 
 pytestmark = pytest.mark.slow
@@ -21,11 +22,17 @@ def side(work, **more):
 
 
 def test_two_processes_give_a_verdict():
-    with side("add") as first, side("add_twice") as second:
-        samples = measure(first.sample, second.sample)
-    assert [len(taken) for taken in samples] == [LEAST_PAIRS, LEAST_PAIRS]
+    @contextlib.contextmanager
+    def sides():
+        with side("add", wait=False) as first, side("add_twice", wait=False) as second:
+            first.ready()
+            second.ready()
+            yield first.sample, second.sample
+
+    samples = measure(sides)
+    assert [len(taken) for taken in samples] == [ROUNDS * PAIRS] * 2
     found = judge(*samples)
-    assert found.pairs == LEAST_PAIRS
+    assert found.pairs == ROUNDS * PAIRS
     assert found.low <= found.ratio <= found.high
 
 

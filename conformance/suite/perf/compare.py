@@ -8,16 +8,23 @@ NOT_RUN, because a figure alone shows neither fast nor slow and must not count a
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from chipdock.conformance.case import fail
-from chipdock.conformance.evidence.paired import Verdict, compare_counters, judge, measure
+from chipdock.conformance.evidence.paired import (
+    Sample,
+    Verdict,
+    compare_counters,
+    judge,
+    measure,
+)
 from chipdock.conformance.evidence.side import AGAINST, Side
 from chipdock.conformance.journal import read
 from chipdock.conformance.target import HostLacks, Target
@@ -128,10 +135,17 @@ def run(target: Target, workload: str, *, given: Other | None = None) -> None:
         with Side(full, side.device, plugin=side.plugin, record=True) as counted:
             counts.append(counted.counters())
     first = other or mine
-    with (
-        Side(full, first.device, plugin=first.plugin, layers=first.layers) as one,
-        Side(full, mine.device, plugin=mine.plugin) as two,
-    ):
-        samples = measure(one.sample, two.sample)
+
+    @contextlib.contextmanager
+    def sides() -> Iterator[tuple[Sample, Sample]]:
+        with (
+            Side(full, first.device, plugin=first.plugin, layers=first.layers, wait=False) as one,
+            Side(full, mine.device, plugin=mine.plugin, wait=False) as two,
+        ):
+            one.ready()
+            two.ready()
+            yield one.sample, two.sample
+
+    samples = measure(sides)
     against = "" if other is None else named or f"{other.device} {other.layers}".strip()
     conclude(target, samples, (counts[0], counts[1]), against)
