@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs live on their callers' stacks and hang in one short list. A worker joins the first job that
 // still wants one, takes slices from its counter, and looks again. Both sides spin for a moment
-// before they sleep, since the next kernel of a model usually comes within microseconds.
+// before they sleep, since the next kernel of a model usually comes within microseconds. A worker
+// that was seen last on its next caller's core is sent to another one.
 #include "thread_pool.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "placement.hpp"
 #include "spin.hpp"
 
 namespace chipdock::plugin::cpu {
@@ -21,6 +24,10 @@ namespace {
 
 // More slices than threads even out threads that started late or lost their core for a while.
 constexpr int64_t kSlicesPerThread = 4;
+
+// A worker waits longer than a caller: between two kernels that use it there may be several small
+// ones that do not, and to wake it costs as much as they take.
+constexpr std::chrono::microseconds kWorkerSpinTime{300};
 
 // Set while the thread runs a slice: a nested call then stays on this thread.
 thread_local bool t_in_slice = false;
@@ -77,6 +84,7 @@ struct ThreadPool::State {
   int sleeping = 0;
   bool stopping = false;
   std::vector<std::thread> workers;
+  std::deque<Seat> seats;           // One a worker; complete once `started` is set.
   std::atomic<uint64_t> posted{0};  // Changes with every new job, for spinning workers.
   std::atomic<int> waiting{0};      // Callers asleep on done_cv.
 
@@ -85,7 +93,8 @@ struct ThreadPool::State {
     if (started.load(std::memory_order_relaxed)) return;
     try {
       while (static_cast<int>(workers.size()) < threads - 1) {
-        workers.emplace_back([this] { loop(); });
+        Seat& seat = seats.emplace_back();
+        workers.emplace_back([this, &seat] { loop(seat); });
       }
     } catch (const std::system_error&) {
       // No more threads to be had: callers work alone or with those that did start.
@@ -93,7 +102,7 @@ struct ThreadPool::State {
     started.store(true, std::memory_order_release);
   }
 
-  void loop() {
+  void loop(Seat& seat) {
     std::unique_lock<std::mutex> lock(mutex);
     while (!stopping) {
       Job* job = jobs;
@@ -101,7 +110,8 @@ struct ThreadPool::State {
       if (job == nullptr) {
         const uint64_t seen = posted.load(std::memory_order_relaxed);
         lock.unlock();
-        spin_until([&] { return posted.load(std::memory_order_acquire) != seen; });
+        seat.take();
+        spin_until([&] { return posted.load(std::memory_order_acquire) != seen; }, kWorkerSpinTime);
         lock.lock();
         ++sleeping;
         while (posted.load(std::memory_order_relaxed) == seen && !stopping) work_cv.wait(lock);
@@ -111,6 +121,7 @@ struct ThreadPool::State {
       --job->wanted;
       job->workers.fetch_add(1, std::memory_order_relaxed);
       lock.unlock();
+      seat.take();
       job->work();
       // The job may be gone once the count is down; only the pool is touched from there on.
       job->workers.fetch_sub(1);
@@ -133,6 +144,7 @@ struct ThreadPool::State {
       posted.fetch_add(1, std::memory_order_release);
       wake = std::min(sleeping, job.wanted);
     }
+    for (Seat& seat : seats) seat.leave_to_caller();
     for (int i = 0; i < wake; ++i) work_cv.notify_one();
   }
 

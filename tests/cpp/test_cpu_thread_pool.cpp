@@ -2,8 +2,11 @@
 // The CPU plugin's thread pool. It is internal to the plugin, so the test is linked with its
 // objects.
 #include <dirent.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <future>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -11,10 +14,12 @@
 #include <vector>
 
 #include "check.hpp"
+#include "placement.hpp"
 #include "thread_pool.hpp"
 
 namespace {
 
+using chipdock::plugin::cpu::Seat;
 using chipdock::plugin::cpu::ThreadPool;
 
 int thread_count() {
@@ -120,6 +125,83 @@ TEST(several_callers_share_the_workers) {
   }
   for (auto& caller : callers) caller.join();
   CHECK_EQ(sum.load(), 4 * 100 * 97);
+}
+
+std::vector<size_t> cores_of(pid_t thread) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  sched_getaffinity(thread, sizeof(mask), &mask);
+  std::vector<size_t> cores;
+  for (size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &mask)) cores.push_back(core);
+  }
+  return cores;
+}
+
+void allow(const std::vector<size_t>& cores) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  for (const size_t core : cores) CPU_SET(core, &mask);
+  sched_setaffinity(0, sizeof(mask), &mask);
+}
+
+/// A thread that took its seat on the core that its maker is bound to, and lives until release().
+class Seated {
+ public:
+  Seated() : thread_([this] { sit(); }) { id_ = seated_.get_future().get(); }
+  ~Seated() {
+    leave_.set_value();
+    thread_.join();
+  }
+  Seat seat;
+  pid_t id() const { return id_; }
+
+ private:
+  void sit() {
+    seat.take();
+    seated_.set_value(gettid());
+    leave_.get_future().wait();
+  }
+  std::promise<pid_t> seated_;
+  std::promise<void> leave_;
+  pid_t id_ = 0;
+  std::thread thread_;
+};
+
+TEST(a_thread_seen_on_its_callers_core_is_sent_away) {
+  const std::vector<size_t> all = cores_of(0);
+  allow({all[0]});
+  Seated other;
+  CHECK(!other.seat.leave_to_caller());  // There is no other core.
+  CHECK(cores_of(other.id()) == std::vector<size_t>{all[0]});
+  bool moved = false;
+  for (int i = 0; i < 1000 && !moved && all.size() > 1; ++i) {
+    allow({all[0]});
+    allow({all[0], all[1]});  // The caller itself may be moved right here: then once more.
+    moved = other.seat.leave_to_caller();
+    if (!moved) std::this_thread::sleep_for(Seat::kMoveEvery);
+  }
+  CHECK_EQ(moved, all.size() > 1);
+  if (moved) CHECK(cores_of(other.id()) == std::vector<size_t>{all[1]});
+  CHECK(!other.seat.leave_to_caller());  // Where it is now, nobody has seen.
+  allow(all);
+}
+
+TEST(a_seat_that_nobody_took_is_left_alone) {
+  Seat seat;
+  CHECK(!seat.leave_to_caller());
+}
+
+TEST(callers_bound_to_one_core_still_get_their_work_done) {
+  const std::vector<size_t> all = cores_of(0);
+  ThreadPool pool(3);
+  std::atomic<int64_t> sum{0};
+  for (int i = 0; i < 20; ++i) {
+    allow({all[static_cast<size_t>(i) % all.size()]});
+    pool.parallel_for(97, 2, 0, [&](int64_t begin, int64_t end) { sum += end - begin; });
+  }
+  allow(all);
+  CHECK_EQ(sum.load(), 20 * 97);
 }
 
 }  // namespace
