@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "callers.hpp"
 #include "placement.hpp"
 #include "spin.hpp"
 
@@ -76,6 +77,7 @@ struct ThreadPool::State {
   explicit State(int threads_) : threads(threads_) {}
 
   const int threads;
+  Callers callers;
   std::atomic<bool> started{false};
   std::mutex mutex;
   std::condition_variable work_cv;
@@ -188,9 +190,16 @@ void ThreadPool::parallel_for(int64_t count, int64_t grain, int max_threads, Ran
     body(0, count);
     return;
   }
+  const Callers::Guard guard(state.callers);
+  // Whoever runs a kernel beside this one has its core too.
+  const int helpers = std::min(threads - 1, state.threads - state.callers.count());
+  if (helpers <= 0) {
+    body(0, count);
+    return;
+  }
   const int64_t slices = std::min(most, threads * kSlicesPerThread);
   if (!state.started.load(std::memory_order_acquire)) state.start();
-  State::Job job(count, slices, static_cast<int>(std::min<int64_t>(threads, slices)) - 1, body);
+  State::Job job(count, slices, static_cast<int>(std::min<int64_t>(helpers, slices - 1)), body);
   state.post(job);
   job.work();
   state.finish(job);

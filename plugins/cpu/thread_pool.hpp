@@ -25,7 +25,8 @@ class RangeFunction {
 };
 
 /// Fixed set of workers, started at first use. parallel_for may be called from many threads at
-/// once; the caller works too, so it makes progress even if all workers are taken.
+/// once; the caller works too, so it makes progress even if all workers are taken. Callers count as
+/// threads: those who are at work at the same time get fewer workers, or none.
 class ThreadPool {
  public:
   /// `threads` counts the caller; 1 starts no worker.

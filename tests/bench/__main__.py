@@ -30,6 +30,7 @@ BENCHMARKS = {
     "rmsnorm": ("bench_ops", "run_rms_norm", "RMSNorm 4096x4096, against C by hand and frameworks"),
     "import": ("bench_import", "run_import", "import time, against numpy, onnxruntime and torch"),
     "idle": ("bench_idle", "run_idle", "what a peer's spinning threads cost the next in turn"),
+    "sharing": ("bench_sharing", "run_sharing", "runs at once, and beside a busy process"),
     "models": ("bench_models", "run_models", "models: latency, load, first run, memory taken"),
     "shapes": ("bench_shapes", "run_shapes", "one load of 200 shapes, against loads of one each"),
     "memory": ("bench_memory", "run_memory", "planned activations, against the lower bound"),

@@ -47,20 +47,24 @@ def session(model: "bytes | Path", threads: int, *, optimised: bool = True) -> A
     return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
-def openvino_request(path: Path, threads: int) -> Any | None:
-    """Return an OpenVINO request on the CPU, in f32 whatever the CPU prefers."""
-    if util.find_spec("openvino") is None:
-        return None
+def openvino_model(path: Path, threads: int, requests: int = 1) -> Any:
+    """Return a model that OpenVINO compiled for the CPU, in f32 whatever the CPU prefers.
+
+    Args:
+        path: ONNX file.
+        threads: Threads in all.
+        requests: How many are to run at once.
+    """
     import openvino as ov
 
     core = ov.Core()
     config = {
         "INFERENCE_PRECISION_HINT": "f32",
         "INFERENCE_NUM_THREADS": threads,
-        "NUM_STREAMS": 1,
+        "NUM_STREAMS": requests,
         "PERFORMANCE_HINT": "LATENCY",
     }
-    return core.compile_model(core.read_model(path), "CPU", config).create_infer_request()
+    return core.compile_model(core.read_model(path), "CPU", config)
 
 
 RUNTIMES = ("chipdock", "onnxruntime", "openvino")
@@ -79,7 +83,12 @@ def warm_imports(runtime: str) -> None:
 
 
 def runner(runtime: str, path: Path, threads: int) -> Runner:
-    """Load a file in one of RUNTIMES, which is installed.
+    """Return what `runners` does for one thread."""
+    return runners(runtime, path, threads, 1)[0]
+
+
+def runners(runtime: str, path: Path, threads: int, count: int) -> list[Runner]:
+    """Load a file in one of RUNTIMES, which is installed; for `count` threads that run it at once.
 
     All take numpy arrays where they lie, and give numpy arrays that the caller may keep.
 
@@ -90,13 +99,16 @@ def runner(runtime: str, path: Path, threads: int) -> Runner:
         import chipdock
 
         model = chipdock.load(path, threads=threads)
-        return lambda feeds: [array.numpy() for array in model.run(feeds).values()]
+        return [lambda feeds: [array.numpy() for array in model.run(feeds).values()]] * count
     if runtime == "onnxruntime":
         ort = session(path, threads)
         assert ort is not None
-        return lambda feeds: ort.run(None, feeds)
-    request = openvino_request(path, threads)
-    assert request is not None
+        return [lambda feeds: ort.run(None, feeds)] * count
+    compiled = openvino_model(path, threads, count)
+    return [_openvino_runner(compiled.create_infer_request()) for _ in range(count)]
+
+
+def _openvino_runner(request: Any) -> Runner:
     return lambda feeds: list(request.infer(feeds, share_inputs=True).values())
 
 

@@ -230,7 +230,7 @@ def test_benchmark_runs(name):
         assert result.benchmark in {name, "load", "rss"}
         # A model or a peer that cannot be had is said; what this build holds must be measured.
         if result.cause:
-            assert name in {"models", "memory", "executor", "idle"}, result.cause
+            assert name in {"models", "memory", "executor", "idle", "sharing"}, result.cause
         else:
             assert result.ours.median > 0
             assert result.ratio.median > 0

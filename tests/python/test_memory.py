@@ -2,11 +2,12 @@
 """Statistics, limits and trim; weights shared between loads; nothing held longer than used."""
 
 import gc
+from pathlib import Path
 
 import numpy as np
 import pytest
 from api_support import chain, mlp, model, open_cpu, open_fake, value
-from onnx import helper
+from onnx import TensorProto, helper
 
 import chipdock
 
@@ -198,3 +199,28 @@ def test_random_histories_of_allocations_match_their_sum(device):
         assert total <= now <= total + 512 * len(live)
     live.clear()
     assert used(device) == 0
+
+
+def test_weights_that_a_kernel_packed_are_let_go(tmp_path):
+    """External data is mapped: what a model still holds of it shows in the process's maps."""
+    size = 256
+    names = {"product": "MatMul", "sum": "Add"}
+    weight = np.random.default_rng(0).standard_normal((size, size), np.float32)
+    models = {}
+    for name, op in names.items():
+        tensor = TensorProto(name="w", data_type=1, dims=[size, size])
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value=f"{name}.bin")
+        weight.tofile(tmp_path / f"{name}.bin")
+        made = model([node(op, ["x", "w"], ["y"])], [value("x", 1, [size, size])],
+                     [value("y", 1, [size, size])])  # fmt: skip
+        made.graph.initializer.append(tensor)
+        path = tmp_path / f"{name}.onnx"
+        path.write_bytes(made.SerializeToString())
+        models[name] = chipdock.load(path)
+    gc.collect()
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8")
+    assert "product.bin" not in maps
+    assert "sum.bin" in maps  # read where it lies
+    (y,) = models["product"].run({"x": np.eye(size, dtype=np.float32)}).values()
+    np.testing.assert_array_equal(y.numpy(), weight)

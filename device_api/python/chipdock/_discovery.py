@@ -4,10 +4,12 @@
 A broken manifest is a found plugin with a cause, never an exception.
 """
 
+import functools
 import importlib.metadata
 import importlib.util
 import os
 import re
+import sys
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,7 +91,20 @@ def _entry_folder(entry: importlib.metadata.EntryPoint) -> Path | None:
     return None
 
 
-def _from_packages() -> list[Manifest]:
+def _search_path() -> tuple[tuple[str, int], ...]:
+    """The folders in which packages lie, with when each was changed last: an install changes it."""
+    known = []
+    for folder in sys.path:
+        try:
+            known.append((folder, Path(folder or ".").stat().st_mtime_ns))
+        except (OSError, ValueError):
+            known.append((folder, -1))
+    return tuple(known)
+
+
+@functools.lru_cache(maxsize=1)
+def _from_packages(_: tuple[tuple[str, int], ...]) -> tuple[Manifest, ...]:
+    """Plugins of packages. Each load of a model asks; metadata of all packages takes 6 ms."""
     found = []
     for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
         source = f"package {entry.dist.name}" if entry.dist is not None else "package"
@@ -103,7 +118,7 @@ def _from_packages() -> list[Manifest]:
             found.append(Manifest(source, Path(entry.value), cause=cause))
         else:
             found.append(read_manifest(folder / MANIFEST, source))
-    return found
+    return tuple(found)
 
 
 def plugins_at(item: Path, source: str) -> list[Manifest]:
@@ -128,7 +143,7 @@ def find_plugins() -> list[Manifest]:
     Returns:
         One entry per library; a library found twice counts once. Nothing is loaded.
     """
-    found = _from_packages()
+    found = list(_from_packages(_search_path()))
     for item in os.environ.get("CHIPDOCK_PLUGIN_PATH", "").split(os.pathsep):
         if item:
             found += plugins_at(Path(item), "CHIPDOCK_PLUGIN_PATH")

@@ -35,7 +35,8 @@ def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     for field_name in ("node", "input", "output", "value_info"):
         getattr(light.graph, field_name).extend(getattr(graph, field_name))
     for tensor in graph.initializer:
-        if tensor.ByteSize() <= _INFERENCE_BYTES:
+        inside = tensor.data_location != onnx.TensorProto.EXTERNAL
+        if inside and tensor.ByteSize() <= _INFERENCE_BYTES:
             light.graph.initializer.append(tensor)
         else:
             light.graph.initializer.add(

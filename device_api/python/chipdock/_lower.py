@@ -392,6 +392,6 @@ def lower(
     """
     model, graph = prepared(file)
     target = Target(device) if device is not None else None
-    lowering = _Lowering(ModelFile(model, file.folder, file.name), target)
+    lowering = _Lowering(file.with_proto(model), target)
     scope, inputs, outputs = lowering.graph(graph, None)
     return scope.graph, inputs, outputs

@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading an ONNX model: bytes, path or ModelProto; weights in external files are mapped, not read.
 
+Large weights of a .onnx file itself are read straight into their arrays, see _weights_apart.py.
+
 Everything that can be wrong with a file ends here, as an InvalidArgumentError that names it.
 """
 
+import contextlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import ml_dtypes
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
+from chipdock._weights_apart import OWN, read_exactly, weights_apart
 from chipdock.errors import InvalidArgumentError
 
 __all__ = ["ModelFile", "read_model", "sparse_array", "tensor_array"]
@@ -42,21 +46,54 @@ _NIBBLES = (
 
 
 class ModelFile:
-    """A parsed model and the folder that its external data is relative to."""
+    """A parsed model, the folder that its external data is relative to, and its own file.
 
-    def __init__(self, proto: onnx.ModelProto, folder: Path | None, name: str) -> None:
-        """Keep what was read; `folder` is None for models that came as bytes."""
+    A context manager: at its end the model's own file is closed, and no weight can be read.
+    """
+
+    def __init__(
+        self,
+        proto: onnx.ModelProto,
+        folder: Path | None,
+        name: str,
+        own: BinaryIO | None = None,
+    ) -> None:
+        """Keep what was read; `folder` is None for models that came as bytes.
+
+        `own` is the model's file where weights were left in it: open, for one that is written in
+        its place must not be mixed with it.
+        """
         self.proto = proto
         self.folder = folder
         self.name = name
+        self._own = own
         self._maps: dict[Path, Any] = {}
 
+    def __enter__(self) -> "ModelFile":
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the model's file."""
+        if self._own is not None:
+            self._own.close()
+
+    def with_proto(self, proto: onnx.ModelProto) -> "ModelFile":
+        """Return the same file with another reading of it."""
+        return ModelFile(proto, self.folder, self.name, self._own)
+
     def mapped(self, location: str, offset: int, length: int | None, tensor: str) -> np.ndarray:
-        """Bytes of an external file as a read-only map.
+        """Bytes of an external file as a read-only map, or of the model's own file as an array.
 
         Raises:
             InvalidArgumentError: The file is outside the model's folder, missing or too short.
         """
+        if location == OWN and self._own is not None and length is not None:
+            own = read_exactly(self._own.fileno(), offset, length)
+            if own.size < length:
+                raise _bad(f"tensor {tensor!r} wants bytes {offset} to {offset + length} of the "
+                           f"model's file, which ends at {offset + own.size} by now")  # fmt: skip
+            return own
         if self.folder is None:
             raise _bad(
                 f"tensor {tensor!r} is in the external file {location!r}, but the model came as "
@@ -110,11 +147,17 @@ def read_model(source: "str | os.PathLike[str] | bytes | onnx.ModelProto") -> Mo
     try:
         if not path.is_file() and path.exists():
             raise _bad(f"{path} is not a file")
-        data = path.read_bytes()
+        own = path.open("rb")
+        with contextlib.ExitStack() as failed:
+            failed.callback(own.close)
+            light = weights_apart(own.fileno())
+            data = own.read() if light is None else light
+            file = _checked(ModelFile(_parse(data, str(path)), path.parent, path.stem, own))
+            failed.pop_all()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         why = error.strerror if isinstance(error, OSError) else error
         raise _bad(f"{str(path)!r} cannot be read: {why}") from error
-    return _checked(ModelFile(_parse(data, str(path)), path.parent, path.stem))
+    return file
 
 
 def _parse(data: bytes, what: str) -> onnx.ModelProto:

@@ -109,7 +109,8 @@ def _compile(  # noqa: PLR0917  one caller each, and all seven are the key of th
     results = [onnx.ValueInfoProto(name=f"y{i}") for i in range(outputs)]
     graph = helper.make_graph([node], op, inputs, results)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, version)])
-    lowered, _, _ = lower(read_model(model), target)
+    with read_model(model) as file:
+        lowered, _, _ = lower(file, target)
     options = {
         "fallback": fallback_policy("error"),
         "threads": 0,

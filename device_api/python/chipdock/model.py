@@ -298,10 +298,10 @@ def load(
     _check_whole("threads", threads, _MOST_THREADS)
     _check_whole("memory_limit", memory_limit, 2**63 - 1)
     target = find_device(device)
-    file = read_model(source)
-    name = file.name
-    graph, inputs, outputs = lower(file, target)
-    del file  # as large as its weights, of which the graph has its own copy
+    with read_model(source) as file:
+        name = file.name
+        graph, inputs, outputs = lower(file, target)
+    del file  # a ModelProto is as large as its weights, of which the graph has its own copy
     options = {
         "fallback": policy,
         "threads": threads or 0,

@@ -175,7 +175,6 @@ class Plan : public std::enable_shared_from_this<Plan> {
   std::vector<int32_t> input_slots_;
   std::vector<int32_t> output_slots_;
   std::map<int32_t, TensorRef> constant_slots_;  ///< Slots that hold a constant.
-  std::map<int32_t, HashedConstant> constants_;  ///< By value number, folded ones too.
   std::vector<NodeReport> report_;
   uint64_t weight_bytes_ = 0;
 

@@ -66,6 +66,7 @@ void PlanCompiler::place_all() {
 std::shared_ptr<Plan> PlanCompiler::finish() {
   place_outputs();
   upload_constants();
+  drop_constants();
   return plan_;
 }
 
@@ -83,7 +84,7 @@ void PlanCompiler::add_report(const IrNode& node, Placement placement, std::stri
 }
 
 TensorRef PlanCompiler::constant_tensor(int32_t value) const {
-  const IrConstant& constant = plan_->constants_.at(value).constant;
+  const IrConstant& constant = constants_.at(value).constant;
   TensorRef tensor =
       wrap_host(plan_->host_, constant.dtype, constant.dims, constant.data, constant.keep);
   tensor.object = constant.object;
@@ -93,7 +94,7 @@ TensorRef PlanCompiler::constant_tensor(int32_t value) const {
 void PlanCompiler::set_constant(int32_t value, IrConstant constant) {
   HashedConstant entry;
   entry.constant = std::move(constant);
-  plan_->constants_[value] = std::move(entry);
+  constants_[value] = std::move(entry);
 }
 
 void PlanCompiler::find_needed() {
@@ -158,7 +159,7 @@ bool PlanCompiler::belongs_to_host(const IrNode& node, const Op& op) const {
     const int32_t v = node.inputs[i];
     if (v < 0 || has_bit(op.host_inputs, i)) continue;
     if (is_constant(v)) {
-      if (element_count(plan_->constants_.at(v).constant.dims) > kShapeWorkElements) return false;
+      if (element_count(constants_.at(v).constant.dims) > kShapeWorkElements) return false;
     } else if (!shape_value_[static_cast<size_t>(v)]) {
       return false;
     } else {
@@ -178,7 +179,7 @@ KernelChoice PlanCompiler::choose(const IrNode& node, Side side) const {
     value.known = known.rank >= 0;
     value.dims = known.dims;
     if (!is_constant(v)) return;
-    const IrConstant& constant = plan_->constants_.at(v).constant;
+    const IrConstant& constant = constants_.at(v).constant;
     value.dtype = constant.dtype;
     value.known = true;
     value.dims = constant.dims;

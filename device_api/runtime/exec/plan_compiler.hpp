@@ -35,6 +35,7 @@ class PlanCompiler {
   void place_host(const IrNode& node, const HostOp& op);
   void place_outputs();
   void upload_constants();
+  void drop_constants();
 
   const IrGraph& graph() const { return *plan_->graph_; }
   const KernelRegistry& kernels(Side side) const { return plan_->kernels(side); }
@@ -50,7 +51,7 @@ class PlanCompiler {
   void add_report(const IrNode& node, Placement placement, std::string kernel, std::string reason,
                   std::string device);
 
-  bool is_constant(int32_t value) const { return plan_->constants_.count(value) != 0; }
+  bool is_constant(int32_t value) const { return constants_.count(value) != 0; }
   TensorRef constant_tensor(int32_t value) const;
   void set_constant(int32_t value, IrConstant constant);
   static void hash(HashedConstant& entry);
@@ -61,6 +62,7 @@ class PlanCompiler {
   void add_copy(int32_t source, int32_t target);
 
   std::shared_ptr<Plan> plan_;
+  std::map<int32_t, HashedConstant> constants_;  ///< By value number, folded ones too.
   std::vector<const Op*> ops_;           ///< By node; NULL for control flow and host operators.
   std::vector<const HostOp*> host_ops_;  ///< By node; NULL for all others.
   std::vector<bool> folded_, needed_;    ///< By node.

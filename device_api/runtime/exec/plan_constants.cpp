@@ -60,7 +60,7 @@ bool PlanCompiler::fold(const IrNode& node, const Op& op) {
   if (bytes > kFoldLimit) return false;
   if ((op.flags & kOpView) != 0 && node.outputs[0] >= 0 &&
       std::all_of(node.outputs.begin() + 1, node.outputs.end(), [](int32_t v) { return v < 0; })) {
-    IrConstant alias = plan_->constants_.at(node.inputs[0]).constant;
+    IrConstant alias = constants_.at(node.inputs[0]).constant;
     alias.dims = shapes[0].dims;
     set_constant(node.outputs[0], std::move(alias));
     return true;
@@ -107,7 +107,7 @@ void PlanCompiler::pack_inputs(const IrNode& node, Step& step) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const int32_t v = node.inputs[i];
     if (v < 0 || !is_constant(v) || has_bit(step.host_inputs, i)) continue;
-    HashedConstant& entry = plan_->constants_.at(v);
+    HashedConstant& entry = constants_.at(v);
     const IrConstant& constant = entry.constant;
     chipdock_value value{};
     value.struct_size = sizeof(value);
@@ -157,7 +157,7 @@ void PlanCompiler::upload_constants() {
     const Slot& slot = plan_->slots_[i];
     const auto index = static_cast<int32_t>(i);
     if (!is_constant(slot.value)) continue;
-    HashedConstant& entry = plan_->constants_.at(slot.value);
+    HashedConstant& entry = constants_.at(slot.value);
     TensorRef tensor = constant_tensor(slot.value);
     const bool reads = reads_data_.count(index) != 0;
     Device& device = plan_->side_device(slot.side);
@@ -174,8 +174,18 @@ void PlanCompiler::upload_constants() {
           });
     }
     plan_->weight_bytes_ += reads ? tensor.bytes() : 0;
+    if (!reads && tensor.object == nullptr)
+      tensor.buffer = nullptr;  // its shape is all that counts
     plan_->constant_slots_[index] = std::move(tensor);
   }
+}
+
+/// Lets go of what kernels have packed: a model would else hold its weights twice.
+void PlanCompiler::drop_constants() {
+  constants_.clear();
+  auto rest = std::make_shared<IrGraph>(graph());
+  rest->constants.clear();
+  plan_->graph_ = std::move(rest);
 }
 
 }  // namespace chipdock::runtime
