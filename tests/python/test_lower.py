@@ -270,7 +270,7 @@ def test_order_keeps_what_is_in_order():
         [value("x")],
         [value("y")],
     )
-    assert [n.op_type for n in in_order(proto.graph, {"x"})] == ["Neg", "Exp", "Add"]
+    assert [n.op_type for n in in_order(proto.graph.node, {"x"})] == ["Neg", "Exp", "Add"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What onnx itself can say of a model: local functions inlined, shapes inferred.
+"""What is done to a model before it is lowered: functions inlined, gradients, shapes inferred.
 
-Advice only: what onnx cannot infer, or fails over, stays unknown.
+What was inferred is advice: what onnx cannot infer, or fails over, stays unknown.
 """
 
 from collections import Counter
@@ -9,40 +9,20 @@ from collections.abc import Collection, Iterable
 
 import onnx
 import onnx.inliner
-import onnx.shape_inference
 
+from chipdock._gradient import check_places, differentiated
 from chipdock._legacy import upgraded
 from chipdock._onnx_file import ModelFile
 from chipdock._onnx_graph import bad
+from chipdock._shapes import inferred, without_weights
 
 __all__ = ["prepared"]
 
-# Inference looks into constants only for shapes, axes and the like, which are small.
-_INFERENCE_BYTES = 1024
 # A few kilobytes of functions that call each other twice stand for more nodes than any memory has.
 _MOST_NODES = 1_000_000
 _MOST_DEPTH = 100
 
 _Key = tuple[str, str, str]
-
-
-def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy a model but for its weights: onnx's inference serialises all it is given."""
-    light = onnx.ModelProto(ir_version=model.ir_version)
-    light.opset_import.extend(model.opset_import)
-    graph = model.graph
-    light.graph.name = graph.name
-    for field_name in ("node", "input", "output", "value_info"):
-        getattr(light.graph, field_name).extend(getattr(graph, field_name))
-    for tensor in graph.initializer:
-        inside = tensor.data_location != onnx.TensorProto.EXTERNAL
-        if inside and tensor.ByteSize() <= _INFERENCE_BYTES:
-            light.graph.initializer.append(tensor)
-        else:
-            light.graph.initializer.add(
-                name=tensor.name, data_type=tensor.data_type, dims=tensor.dims
-            )
-    return light
 
 
 def _with_defaults(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -128,21 +108,19 @@ def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def prepared(file: ModelFile) -> tuple[onnx.ModelProto, onnx.GraphProto]:
-    """Inline local functions, and infer shapes and dtypes where onnx can.
+    """Inline local functions, write out Gradient nodes, infer shapes and dtypes where onnx can.
 
     Returns:
         The model with its weights, and its graph with what was inferred, without them.
 
     Raises:
-        InvalidArgumentError: Local functions that cannot be inlined.
+        InvalidArgumentError: Local functions that cannot be inlined, a wrong Gradient node.
+        UnsupportedError: A Gradient node whose way to its y has no known derivative.
     """
     model = upgraded(file.proto)
+    check_places(model)
     if model.functions:
         model = _inlined(model)
-    try:
-        light = _without_weights(model)
-        return model, onnx.shape_inference.infer_shapes(
-            light, strict_mode=False, data_prop=True
-        ).graph
-    except Exception:  # advice only: any failure of the inference leaves shapes unknown
-        return model, model.graph
+    model = differentiated(file.with_proto(model))
+    graph = inferred(without_weights(model))
+    return model, graph if graph is not None else model.graph

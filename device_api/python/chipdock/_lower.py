@@ -96,7 +96,7 @@ class _Lowering:
             if outer is None and value.shape is not None:
                 names = [d if isinstance(d, str) else "" for d in value.shape]
                 scope.graph.name_dims(number, names)
-        nodes = in_order(proto, set(scope.numbers))
+        nodes = in_order(proto.node, set(scope.numbers))
         if self.target is None or not fusion_wanted():
             for node in nodes:
                 self.node(scope, node)

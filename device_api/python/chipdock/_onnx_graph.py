@@ -219,22 +219,22 @@ def _sequence_type(op: str, attributes: dict[str, AttributeProto], first: str | 
     return None
 
 
-def in_order(proto: onnx.GraphProto, known: set[str]) -> Iterable[onnx.NodeProto]:
+def in_order(nodes: Sequence[onnx.NodeProto], known: set[str]) -> list[onnx.NodeProto]:
     """Nodes in an order in which inputs are computed before they are read; most files have it.
 
     Raises:
         InvalidArgumentError: A cycle, or two nodes that compute one name.
     """
     producer: dict[str, int] = {}
-    for index, node in enumerate(proto.node):
+    for index, node in enumerate(nodes):
         for name in filter(None, node.output):
             if name in producer or name in known:
                 node_name = f"{node.op_type} {label(node)}"
                 raise bad(f"{name!r} is computed twice, the second time by {node_name}")
             producer[name] = index
-    state = [0] * len(proto.node)  # 0 not seen, 1 being visited, 2 done
+    state = [0] * len(nodes)  # 0 not seen, 1 being visited, 2 done
     order: list[onnx.NodeProto] = []
-    for root in range(len(proto.node)):
+    for root in range(len(nodes)):
         stack = [root]
         while stack:
             index = stack[-1]
@@ -242,16 +242,16 @@ def in_order(proto: onnx.GraphProto, known: set[str]) -> Iterable[onnx.NodeProto
                 stack.pop()
                 continue
             state[index] = 1
-            needs = [producer[n] for n in reads(proto.node[index]) if n in producer]
+            needs = [producer[n] for n in reads(nodes[index]) if n in producer]
             waiting = [n for n in needs if state[n] != 2 and n != index]
             if any(state[n] == 1 for n in waiting) or index in needs:
-                node = proto.node[index]
+                node = nodes[index]
                 raise bad(f"the graph has a cycle through {node.op_type} {label(node)}")
             if waiting:
                 stack += waiting
                 continue
             state[index] = 2
-            order.append(proto.node[index])
+            order.append(nodes[index])
             stack.pop()
     return order
 

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of reductions, softmax, products of matrices and losses, against differences."""
+
+import numpy as np
+import pytest
+from gradient_support import check_gradients, normal, rng
+from onnx import helper
+
+node = helper.make_node
+KINDS = pytest.mark.parametrize("kind", [{}, {"dynamic": True}], ids=str)
+
+REDUCTIONS = [
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
+    "ReduceMin", "ReduceSum", "ReduceSumSquare",
+]  # fmt: skip
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+@pytest.mark.parametrize("keepdims", [0, 1])
+@KINDS
+def test_reductions(op, keepdims, kind):
+    x = rng(5).uniform(0.2, 3, (2, 3, 4))
+    for axes in (ints(1), ints(-1, 0)):
+        y = [node(op, ["x", "axes"], ["y"], keepdims=keepdims)]
+        check_gradients(y, {"x": x}, constants={"axes": axes}, **kind)
+        check_gradients(y, {"x": x, "axes": axes}, **kind)
+    check_gradients([node(op, ["x"], ["y"], keepdims=keepdims)], {"x": x}, **kind)
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean", "ReduceMax"])
+def test_reductions_of_no_axes(op):
+    y = [node(op, ["x"], ["y"], noop_with_empty_axes=1, keepdims=0)]
+    check_gradients(y, {"x": normal(2, 3)})
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@KINDS
+def test_softmax(op, axis, kind):
+    check_gradients([node(op, ["x"], ["y"], axis=axis)], {"x": normal(2, 3, 4)}, **kind)
+
+
+PRODUCTS = [
+    ((3, 4), (4, 2)), ((2, 3, 4), (4, 2)), ((2, 3, 4), (2, 4, 5)), ((2, 1, 3, 4), (5, 4, 2)),
+    ((4,), (4, 2)), ((4,), (3, 4, 2)), ((3, 4), (4,)), ((2, 3, 4), (4,)), ((4,), (4,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", PRODUCTS, ids=str)
+@KINDS
+def test_matmul(shapes, kind):
+    a, b = (normal(*s, seed=i) for i, s in enumerate(shapes))
+    check_gradients([node("MatMul", ["a", "b"], ["y"])], {"a": a, "b": b}, **kind)
+
+
+@pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("extents", [None, (5,), (3, 1), (), (3, 5)], ids=str)
+def test_gemm(turned, extents):
+    feeds = {
+        "a": normal(*((4, 3) if turned[0] else (3, 4))),
+        "b": normal(*((5, 4) if turned[1] else (4, 5)), seed=1),
+    }
+    if extents is not None:
+        feeds["c"] = normal(*extents, seed=2)
+    ways = {"transA": turned[0], "transB": turned[1], "alpha": 0.5, "beta": 1.5}
+    check_gradients([node("Gemm", [*feeds], ["y"], **ways)], feeds, dynamic=extents == (5,))
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)]),
+        ("bij,bkj->bik", [(2, 3, 4), (2, 5, 4)]),
+        ("ij->i", [(2, 3)]),
+        ("i,j->ij", [(2,), (3,)]),
+        ("ij,k,jl->il", [(2, 3), (4,), (3, 2)]),
+    ],
+)
+def test_einsum(equation, shapes):
+    feeds = {f"x{i}": normal(*s, seed=i) for i, s in enumerate(shapes)}
+    check_gradients([node("Einsum", [*feeds], ["y"], equation=equation)], feeds)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("op", ["SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"])
+@pytest.mark.parametrize("opset", [13, 21])
+def test_losses_by_their_bodies(op, reduction, weighted, opset):
+    feeds = {"x": normal(4, 3), "t": ints(0, 2, 1, 2)}
+    constants = {"w": np.array([0.5, 1.5, 0.7])} if weighted else None
+    names = [*feeds, *(constants or {})]
+    for more in ({}, {"ignore_index": 1}):
+        loss = [node(op, names, ["y"], reduction=reduction, **more)]
+        check_gradients(loss, feeds, constants=constants, opset=opset)
+
+
+def test_loss_over_pictures():
+    feeds = {"x": normal(2, 3, 2, 2), "t": rng(1).integers(0, 3, (2, 2, 2))}
+    check_gradients([node("SoftmaxCrossEntropyLoss", [*feeds], ["y"])], feeds)
