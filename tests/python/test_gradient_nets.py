@@ -118,3 +118,28 @@ def test_dropout_at_rest_is_no_node(training):
     constants = {} if training is None else {"r": np.array(0.5), "t": np.array(training)}
     nodes = [node("Dropout", ["x", *constants], ["d"]), node("Mul", ["d", "d"], ["y"])]
     check_gradients(nodes, {"x": normal(3, 4)}, constants=constants)
+
+
+RESIZES = {
+    "nearest": {"mode": "nearest"},
+    "linear": {"mode": "linear"},
+    "linear between corners": {
+        "mode": "linear",
+        "coordinate_transformation_mode": "align_corners",
+    },
+    "cubic": {"mode": "cubic", "coordinate_transformation_mode": "asymmetric"},
+    "antialiased": {"mode": "linear", "antialias": 1},
+}
+
+
+@pytest.mark.parametrize("case", RESIZES)
+@KINDS
+def test_resizes(case, kind):
+    x, ways = normal(1, 2, 4, 5), RESIZES[case]
+    for scales in ([1, 1, 2, 1.6], [1, 1, 0.5, 0.7]):
+        constants = {"scales": np.array(scales, np.float32)}
+        y = [node("Resize", ["x", "", "scales"], ["y"], **ways)]
+        check_gradients(y, {"x": x}, constants=constants, **kind)
+    constants = {"sizes": np.array([3, 7])}
+    y = [node("Resize", ["x", "", "", "sizes"], ["y"], axes=[-2, 3], **ways)]
+    check_gradients(y, {"x": x}, constants=constants, **kind)

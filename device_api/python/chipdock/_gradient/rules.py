@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """All rules by operator, and the operators whose derivative is zero wherever there is one."""
 
-from chipdock._gradient import broadcast, elementwise, matrix, movement, norm, reduction, windows
+from chipdock._gradient import (
+    broadcast,
+    elementwise,
+    matrix,
+    movement,
+    norm,
+    reduction,
+    resize,
+    windows,
+)
 from chipdock._gradient.step import Rules
 
 __all__ = ["FLAT", "RULES", "SEVERAL"]
@@ -13,6 +22,7 @@ RULES: Rules = {
     **reduction.RULES,
     **matrix.RULES,
     **norm.RULES,
+    **resize.RULES,
     **windows.RULES,
 }
 
