@@ -10,6 +10,7 @@ from gradient_support import (
     check_gradients,
     gradient,
     normal,
+    numeric,
     training_model,
 )
 from onnx import TensorProto, helper
@@ -350,3 +351,78 @@ def test_control_flow_on_the_way_is_refused_and_beside_it_copied():
     fed = gradient(["w"], "y", zs=["x"], inputs=["w", "u"])
     (dw,) = run([*nodes, fed], feeds, ["dw"])
     np.testing.assert_allclose(dw, np.exp(3.0), rtol=1e-12)
+
+
+OLD = {
+    "softmax over many axes": (11, "Softmax", {"axis": 1}),
+    "log softmax": (12, "LogSoftmax", {"axis": 0}),
+    "squeeze": (11, "Squeeze", {"axes": [0]}),
+    "clip": (7, "Clip", {"min": -0.5, "max": 0.6}),
+    "pad": (10, "Pad", {"pads": [0, 1, 0, 0, 0, 1]}),
+    "slice": (9, "Slice", {"starts": [1], "ends": [3], "axes": [1]}),
+    "sum": (12, "ReduceSum", {"axes": [-1], "keepdims": 0}),
+    "mean": (17, "ReduceMean", {"axes": [1]}),
+    "drop": (10, "Dropout", {"ratio": 0.3}),
+}
+
+
+@pytest.mark.parametrize("case", OLD)
+def test_names_survive_the_way_to_a_newer_opset(case):
+    opset, op, attributes = OLD[case]
+    nodes = [
+        node("Identity", ["x"], ["h"]),
+        node(op, ["h"], ["m"], **attributes),
+        node("Mul", ["m", "m"], ["y"]),
+        gradient(["h"], "m", ["dh"]),
+        gradient(["h"], "y", ["dy"], name="other"),
+    ]
+    # Clip knew no other before opset 12, and onnx's converter none for Pad before opset 11.
+    dtype = np.float32 if op in {"Clip", "Pad"} else np.float64
+    feeds = {"x": normal(1, 3, 4).astype(dtype)}
+    net = chipdock.load(training_model(nodes, feeds, ["m", "dh", "dy"], opset=opset))
+    found = {n: a.numpy() for n, a in net.run(feeds).items()}
+
+    def total(power):
+        return lambda at: float((net.run(at)["m"].numpy().astype(np.float64) ** power).sum())
+
+    loose = 1e-6 if dtype == np.float64 else 0.1
+    np.testing.assert_allclose(found["dh"], numeric(total(1), feeds, "x"), atol=loose)
+    np.testing.assert_allclose(found["dy"], numeric(total(2), feeds, "x"), atol=loose)
+
+
+@pytest.mark.parametrize("opset", [18, 20, 23, onnx.defs.onnx_opset_version()])
+def test_newer_opsets(opset):
+    nodes = [
+        node("Conv", ["x", "k"], ["c"], pads=[1, 1]),
+        node("LayerNormalization", ["c", "s"], ["n"]),
+        node("Slice", ["n", "one", "three", "one"], ["p"]),
+        node("ReduceMax", ["p", "one"], ["m"], keepdims=0),
+        node("Softmax", ["m"], ["y"]),
+    ]
+    feeds = {"x": normal(2, 2, 5), "k": normal(3, 2, 3, seed=1), "s": normal(5, seed=2)}
+    constants = {"one": np.array([1]), "three": np.array([3])}
+    check_gradients(nodes, feeds, constants=constants, opset=opset, tolerance=1e-5)
+
+
+def test_bfloat16():
+    nodes = [
+        node("Cast", ["x"], ["b"], to=TensorProto.BFLOAT16),
+        node("Sigmoid", ["b"], ["s"]),
+        node("LeakyRelu", ["s"], ["l"], alpha=0.5),
+        node("ReduceMean", ["l"], ["y"], keepdims=0),
+        gradient(["x"], "y"),
+    ]
+    (dx,) = run(nodes, {"x": X}, ["dx"])
+    np.testing.assert_allclose(dx, np.exp(-X) / (1 + np.exp(-X)) ** 2 / X.size, rtol=0.03)
+
+
+def test_a_domain_that_is_not_imported_is_named():
+    proto = training_model([*LINEAR, gradient(["w"], "y")], {"x": X, "w": W}, ["dw"])
+    del proto.opset_import[1]
+    with pytest.raises(InvalidArgumentError, match="opset_import"):
+        chipdock.load(proto)
+
+
+def test_attention_is_differentiated_by_its_body():
+    feeds = {n: normal(1, 2, 3, 4, seed=i) for i, n in enumerate("qkv")}
+    check_gradients([node("Attention", [*feeds], ["y"])], feeds, opset=23, tolerance=1e-5)

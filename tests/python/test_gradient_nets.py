@@ -55,6 +55,8 @@ CONVOLUTIONS = {
     "depthwise": ((2, 3, 5, 5), (3, 1, 3, 3), {"group": 3, "strides": [2, 2]}),
     "same above": ((1, 2, 5, 6), (3, 2, 3, 2), {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
     "same below": ((1, 2, 5, 6), (3, 2, 2, 2), {"auto_pad": "SAME_LOWER", "strides": [1, 1]}),
+    "of many taps": ((1, 2, 70), (4, 1, 51), {"group": 2, "strides": [3], "pads": [2, 1]}),
+    "of several filters": ((2, 2, 6), (4, 1, 3), {"group": 2, "dilations": [2]}),
     "valid": ((1, 2, 5, 6), (3, 2, 2, 2), {"auto_pad": "VALID", "strides": [2, 2]}),
 }
 

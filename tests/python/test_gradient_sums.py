@@ -37,6 +37,13 @@ def test_reductions_of_no_axes(op):
     check_gradients(y, {"x": normal(2, 3)})
 
 
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean", "ReduceMax"])
+@pytest.mark.parametrize("noop", [0, 1])
+def test_reductions_of_axes_that_turn_out_to_be_none(op, noop):
+    y = [node(op, ["x", "axes"], ["y"], noop_with_empty_axes=noop, keepdims=0)]
+    check_gradients(y, {"x": normal(2, 3), "axes": np.zeros(0, np.int64)}, dynamic=True)
+
+
 @pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @KINDS

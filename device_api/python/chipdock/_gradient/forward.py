@@ -29,6 +29,7 @@ class Forward:
         leaves: Each name of xs and zs with that of the value which stands for it.
         y: Name of what is differentiated, that of a copy if there is one.
         active: Names that hang on xs through floats, as of the last steps().
+        known: What is known of values, as of the last steps().
         nodes: All of the part, copies with them.
     """
 
@@ -72,6 +73,7 @@ class Forward:
         self.y = names.get(y, y)
         self._xs = {self.leaves[x] for x in xs}
         self.active: set[str] = set()
+        self.known: Callable[[str], Known] = lambda _: Known()
         self.nodes = [*inside, *copies]
 
     def steps(self, gradient: str) -> list[onnx.NodeProto]:
@@ -84,20 +86,20 @@ class Forward:
             UnsupportedError: An operator has no rule and no body.
         """
         while True:
-            known = self._graph.known()
-            way = self._way(known)
+            self.known = self._graph.known()
+            way = self._way()
             missing = [n for n in way if n.domain not in {"", "ai.onnx"} or n.op_type not in RULES]
             if not missing:
                 return way
             for node in missing:
-                self._expand(node, known, gradient)
+                self._expand(node, gradient)
 
-    def _way(self, known: Callable[[str], Known]) -> list[onnx.NodeProto]:
+    def _way(self) -> list[onnx.NodeProto]:
         self.active = set(self._xs)
         for node in self._nodes:
             flat = node.op_type in FLAT and node.domain in {"", "ai.onnx"}
             if not flat and any(n in self.active for n in reads(node)):
-                dtypes = {o: known(o).dtype for o in node.output if o}
+                dtypes = {o: self.known(o).dtype for o in node.output if o}
                 self.active.update(o for o, d in dtypes.items() if not d or d in FLOATS)
         needed = {self.y} & self.active
         way = []
@@ -107,9 +109,9 @@ class Forward:
                 needed.update(n for n in reads(node) if n in self.active)
         return way[::-1]
 
-    def _expand(self, node: onnx.NodeProto, known: Callable[[str], Known], gradient: str) -> None:
+    def _expand(self, node: onnx.NodeProto, gradient: str) -> None:
         """Put the body of a function in the place of its call."""
-        nodes = self._body(node, known)
+        nodes = self._body(node)
         if nodes is None:
             named = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
             raise UnsupportedError(
@@ -122,16 +124,14 @@ class Forward:
         at = next(i for i, n in enumerate(self._nodes) if n is node)
         self._nodes[at : at + 1] = nodes
 
-    def _body(
-        self, node: onnx.NodeProto, known: Callable[[str], Known]
-    ) -> list[onnx.NodeProto] | None:
+    def _body(self, node: onnx.NodeProto) -> list[onnx.NodeProto] | None:
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = self._graph.opsets.get(domain, 1)
         try:
             schema = defs.get_schema(node.op_type, opset, domain)
         except defs.SchemaError:
             schema = None
-        types = [_type(known(n)) if n else None for n in node.input]
+        types = [_type(self.known(n)) if n else None for n in node.input]
         own_opset = self._graph.opsets.get("", 1)
         body = own_body(node, domain, types)
         if body is None and schema is not None:

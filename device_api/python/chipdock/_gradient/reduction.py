@@ -21,7 +21,11 @@ def _restored(s: Step, value: Value) -> Value:
     if axes.array is not None:
         return s.b("Unsqueeze", value, axes)
     ones = s.b("Expand", s.b.ints(1), s.b("Shape", axes))
-    kept = s.b("ScatterElements", s.b.extents(s.x), axes, ones, axis=0)
+    extents = s.b.extents(s.x)
+    kept = s.b("ScatterElements", extents, axes, ones, axis=0)
+    if not s.attribute("noop_with_empty_axes"):  # none means all
+        none = s.b("Equal", s.b("Size", axes), s.b.constant(0))
+        kept = s.b("Where", none, s.b("Expand", s.b.ints(1), s.b("Shape", extents)), kept)
     return s.b("Reshape", value, kept, allowzero=1)
 
 

@@ -74,9 +74,10 @@ def differentiated(file: ModelFile) -> onnx.ModelProto:
         UnsupportedError: No derivative is known of a node on the way, or the model is too old.
     """
     model = file.proto
-    if not any(_is_gradient(n) for n in model.graph.node):
-        return model
-    graph = Graph(file.with_proto(raised(model)))
+    imported = any(o.domain == _DOMAIN for o in model.opset_import)
+    if not imported or not any(_is_gradient(n) for n in model.graph.node):
+        return model  # a domain that is not imported is an error of the lowering
+    graph = Graph(ModelFile(raised(model), file.folder, file.name))
     waiting = [n for n in graph.nodes if _is_gradient(n)]
     while waiting:
         node = _next(graph, waiting)
@@ -139,7 +140,7 @@ def _replace(graph: Graph, node: onnx.NodeProto) -> None:
     prefix = graph.prefix(node.name or "Gradient")
     forward = Forward(graph, call.inputs, call.xs, call.y, prefix)
     steps = forward.steps(label(node))
-    b = Builder(prefix, graph.known())
+    b = Builder(prefix, forward.known)
     y = b.value(forward.y)
     _check_float(node, call.y, y)
     gradients = {y.name: b.filled(1.0, y)}

@@ -72,7 +72,7 @@ class Step:
             self.node.output.append("")
         found = self.outputs[index]
         if found is None:
-            self.node.output[index] = f"{self.node.output[0]}/gradient/output{index}"
+            self.node.output[index] = self.b.name(f"{self.op}/output{index}/")
             found = self.outputs[index] = self.b.value(self.node.output[index])
         return found
 

@@ -97,6 +97,7 @@ _FOLDED: Mapping[str, Callable[..., Any]] = {
     "Div": np.floor_divide,  # of what is not negative
     "Max": np.maximum,
     "Neg": np.negative,
+    "ReduceProd": lambda a: np.prod(a, keepdims=True),
 }
 
 
@@ -116,6 +117,10 @@ class Builder:
         self._numbers = itertools.count()
         self._kept: dict[tuple[object, ...], Value] = {}
 
+    def name(self, what: str) -> str:
+        """A name that nothing has."""
+        return f"{self._prefix}{what}{next(self._numbers)}"
+
     def value(self, name: str) -> Value:
         """A value of the graph."""
         return Value(self, name, self._known(name))
@@ -132,7 +137,7 @@ class Builder:
 
     def many(self, count: int, op: str, *inputs: Value | None, **attributes: Any) -> list[Value]:  # noqa: ANN401  as make_node
         """Write a node with several outputs."""
-        names = [f"{self._prefix}{op}{next(self._numbers)}" for _ in range(count)]
+        names = [self.name(op) for _ in range(count)]
         given = [v.name if v is not None else "" for v in inputs]
         while given and not given[-1]:
             given.pop()
