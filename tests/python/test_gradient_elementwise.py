@@ -104,6 +104,12 @@ def test_three_values_and_one(op):
     check_gradients([node(op, ["a"], ["y"])], {"a": feeds["a"]})
 
 
+@pytest.mark.parametrize("kind", [{}, {"dynamic": True}], ids=str)
+def test_remainders(kind):
+    feeds = {"a": spread(-9, 9, 3, 4), "b": np.array([1.7, -2.3, 0.9, 3.1])}
+    check_gradients([node("Mod", ["a", "b"], ["y"], fmod=1)], feeds, **kind)
+
+
 @pytest.mark.parametrize("exponent", [np.float32, np.int64])
 def test_pow_with_an_exponent_of_another_dtype(exponent):
     feeds = {"x": rng(0).uniform(-2, 2, (3, 4)), "p": np.array([0, 1, 2, 3], exponent)}

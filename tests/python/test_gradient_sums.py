@@ -11,7 +11,7 @@ KINDS = pytest.mark.parametrize("kind", [{}, {"dynamic": True}], ids=str)
 
 REDUCTIONS = [
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
-    "ReduceMin", "ReduceSum", "ReduceSumSquare",
+    "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
 ]  # fmt: skip
 
 
@@ -21,14 +21,22 @@ def ints(*values):
 
 @pytest.mark.parametrize("op", REDUCTIONS)
 @pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("axes", [None, [1], [-1, 0]], ids=str)
 @KINDS
-def test_reductions(op, keepdims, kind):
+def test_reductions(op, keepdims, axes, kind):
     x = rng(5).uniform(0.2, 3, (2, 3, 4))
-    for axes in (ints(1), ints(-1, 0)):
-        y = [node(op, ["x", "axes"], ["y"], keepdims=keepdims)]
-        check_gradients(y, {"x": x}, constants={"axes": axes}, **kind)
-        check_gradients(y, {"x": x, "axes": axes}, **kind)
-    check_gradients([node(op, ["x"], ["y"], keepdims=keepdims)], {"x": x}, **kind)
+    if axes is None:
+        check_gradients([node(op, ["x"], ["y"], keepdims=keepdims)], {"x": x}, **kind)
+        return
+    y = [node(op, ["x", "axes"], ["y"], keepdims=keepdims)]
+    check_gradients(y, {"x": x}, constants={"axes": ints(*axes)}, **kind)
+    check_gradients(y, {"x": x, "axes": ints(*axes)}, **kind)
+
+
+def test_products_with_zeros():
+    x = np.array([[2.0, 3.0, 4.0], [0.0, 3.0, 4.0], [0.0, 3.0, 0.0]])
+    y = [node("ReduceProd", ["x", "axes"], ["y"])]
+    check_gradients(y, {"x": x}, constants={"axes": ints(1)})
 
 
 @pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean", "ReduceMax"])

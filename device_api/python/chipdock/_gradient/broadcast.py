@@ -39,6 +39,15 @@ def _extreme(s: Step) -> Parts:
     return _summed(s, *(hit * share for hit in hits))
 
 
+def _mod(s: Step) -> Parts:
+    quotient = s.x / s.required(1)
+    if s.attribute("fmod"):  # towards zero
+        quotient = s.b("Sign", quotient) * s.b("Floor", s.b("Abs", quotient))
+    else:
+        quotient = s.b("Floor", quotient)
+    return _summed(s, s.dy, -(s.dy * quotient))
+
+
 def _where(s: Step) -> Parts:
     condition = s.x
     return _summed(s, None, s.b.where(condition, s.dy, 0.0), s.b.where(condition, 0.0, s.dy))
@@ -60,6 +69,7 @@ RULES: Rules = {
     "Max": _extreme,
     "Mean": _plain(lambda s: [s.dy / float(len(s.inputs))] * len(s.inputs)),
     "Min": _extreme,
+    "Mod": _mod,
     "Mul": _plain(lambda s: [s.dy * s.required(1), s.dy * s.x]),
     "PRelu": _prelu,
     "Pow": _pow,

@@ -13,7 +13,7 @@ from onnx import defs, helper
 from chipdock._bodies import own_body
 from chipdock._functions import expand, function_body
 from chipdock._gradient.graph import Graph, renamed
-from chipdock._gradient.rules import FLAT, RULES
+from chipdock._gradient.rules import RULES, felt
 from chipdock._gradient.values import FLOATS, Known
 from chipdock._onnx_graph import label, reads
 from chipdock._onnx_types import shape_advice, tensor_type, type_proto
@@ -97,8 +97,7 @@ class Forward:
     def _way(self) -> list[onnx.NodeProto]:
         self.active = set(self._xs)
         for node in self._nodes:
-            flat = node.op_type in FLAT and node.domain in {"", "ai.onnx"}
-            if not flat and any(n in self.active for n in reads(node)):
+            if any(n in self.active for n in felt(node)):
                 dtypes = {o: self.known(o).dtype for o in node.output if o}
                 self.active.update(o for o, d in dtypes.items() if not d or d in FLOATS)
         needed = {self.y} & self.active
@@ -106,7 +105,7 @@ class Forward:
         for node in reversed(self._nodes):
             if any(o in needed for o in node.output):
                 way.append(node)
-                needed.update(n for n in reads(node) if n in self.active)
+                needed.update(n for n in felt(node) if n in self.active)
         return way[::-1]
 
     def _expand(self, node: onnx.NodeProto, gradient: str) -> None:

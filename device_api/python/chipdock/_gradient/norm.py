@@ -53,6 +53,16 @@ def _rms(s: Step) -> Parts:
     return [dx, s.b.sum_to(s.dy * normal, scale, s.x.dims)]
 
 
+def _lp(s: Step) -> Parts:
+    """LpNormalization, whose gradient at a row of zeros is taken as 0."""
+    axis, squared = s.b.ints(s.attribute("axis")), s.attribute("p") == 2
+    size = s.b("ReduceL2" if squared else "ReduceL1", s.x, axis, keepdims=1)
+    total = s.b("ReduceSum", s.dy * s.y, axis, keepdims=1)
+    slope = s.y if squared else s.b("Sign", s.x)
+    divisor = s.b.where(size > 0.0, size, 1.0)
+    return [s.b.where(size > 0.0, (s.dy - slope * total) / divisor, 0.0)]
+
+
 class _Channels:
     """Vectors with an entry for each channel, axis 1 of x."""
 
@@ -85,7 +95,8 @@ def _batch(s: Step) -> Parts:
         axes = channels.axes()
         normal, root = _normal(s, axes)
         dx = _through(s, normal, root, s.dy * wide, axes)
-        return [dx, channels.sum(s.dy * normal), channels.sum(s.dy)]
+        nothing = s.b.filled(0.0, scale)  # y does not hang on the running statistics
+        return [dx, channels.sum(s.dy * normal), channels.sum(s.dy), nothing, nothing]
     mean, variance = s.required(3), s.required(4)
     root = _root(s, variance)
     total = channels.sum(s.dy)
@@ -99,5 +110,6 @@ RULES: Rules = {
     "BatchNormalization": _batch,
     "InstanceNormalization": _instance,
     "LayerNormalization": _layer,
+    "LpNormalization": _lp,
     "RMSNormalization": _rms,
 }

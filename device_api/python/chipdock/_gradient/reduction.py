@@ -54,6 +54,18 @@ def _norm(s: Step, dy: Value, y: Value) -> Value:
     return s.x * (dy / divisor)
 
 
+def _product(s: Step, dy: Value, _: Value) -> Value:
+    """ReduceProd: the product of the others, also where one or several elements are 0."""
+    zero = s.b("Equal", s.x, s.b.like(0.0, s.x))
+    ways = {"keepdims": 1, "noop_with_empty_axes": s.attribute("noop_with_empty_axes")}
+    count = s.b("ReduceSum", s.b("CastLike", zero, s.x), s.input(1), **ways)
+    filled = s.b.where(zero, 1.0, s.x)
+    others = s.b("ReduceProd", filled, s.input(1), **ways)
+    none, one = (s.b("Equal", count, s.b.like(n, s.x)) for n in (0.0, 1.0))
+    at_zero = s.b.where(one, others, 0.0)
+    return dy * s.b("Where", zero, at_zero, s.b.where(none, others / filled, 0.0))
+
+
 # Gradient of x from what is reduced, with its axes restored.
 _FORMS: Mapping[str, Callable[[Step, Value, Value], Value]] = {
     "ReduceL1": lambda s, dy, _: s.b("Sign", s.x) * dy,
@@ -63,6 +75,7 @@ _FORMS: Mapping[str, Callable[[Step, Value, Value], Value]] = {
     "ReduceMax": _extreme,
     "ReduceMean": lambda s, dy, _: dy / _count(s),
     "ReduceMin": _extreme,
+    "ReduceProd": _product,
     "ReduceSum": lambda _s, dy, _y: dy,
     "ReduceSumSquare": lambda s, dy, _: s.x * (dy * 2.0),
 }

@@ -13,7 +13,7 @@ from onnx import AttributeProto, TensorProto, helper
 from chipdock._gradient.forward import Forward
 from chipdock._gradient.graph import Graph
 from chipdock._gradient.opset import raised
-from chipdock._gradient.rules import RULES, SEVERAL
+from chipdock._gradient.rules import RULES, SEVERAL, felt
 from chipdock._gradient.step import Step
 from chipdock._gradient.values import FLOATS, Builder, Value
 from chipdock._onnx_file import ModelFile
@@ -176,7 +176,12 @@ def _back(
             raise step.refused("y hangs on another output than its first")
         if not found or found[0] is None:
             return
-    names = list(node.input)
-    for name, part in zip(names, RULES[node.op_type](step), strict=False):
-        if part is not None and name in active:
-            gradients[name] = gradients[name] + part if name in gradients else part
+    names, counts = list(node.input), set(felt(node))
+    parts = RULES[node.op_type](step)
+    for index, name in enumerate(names):
+        if name not in active or name not in counts:
+            continue
+        part = parts[index] if index < len(parts) else None
+        if part is None:
+            raise step.refused(f"y hangs on its input {index}, {name!r}, which is taken as given")
+        gradients[name] = gradients[name] + part if name in gradients else part

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All rules by operator, and the operators whose derivative is zero wherever there is one."""
+"""All rules by operator, and which inputs of a node a small change of is felt by its outputs."""
+
+from collections.abc import Iterable
+
+import onnx
 
 from chipdock._gradient import (
     broadcast,
@@ -12,8 +16,9 @@ from chipdock._gradient import (
     windows,
 )
 from chipdock._gradient.step import Rules
+from chipdock._onnx_graph import reads
 
-__all__ = ["FLAT", "RULES", "SEVERAL"]
+__all__ = ["RULES", "SEVERAL", "felt"]
 
 RULES: Rules = {
     **elementwise.RULES,
@@ -30,8 +35,19 @@ RULES: Rules = {
 SEVERAL = {"Split"}
 
 # Steps, draws, and what looks at extents or order alone; integers and booleans end a way as well.
-FLAT = {
+_FLAT = {
     "And", "ArgMax", "ArgMin", "Bernoulli", "Ceil", "ConstantOfShape", "Equal", "EyeLike", "Floor",
-    "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Multinomial", "NonZero",
-    "Not", "Or", "RandomNormalLike", "RandomUniformLike", "Round", "Shape", "Sign", "Size", "Xor",
+    "Greater", "GreaterOrEqual", "Hardmax", "IsInf", "IsNaN", "Less", "LessOrEqual", "Multinomial",
+    "NonZero", "Not", "Or", "RandomNormalLike", "RandomUniformLike", "Round", "Shape", "Sign",
+    "Size", "Xor",
 }  # fmt: skip
+
+
+def felt(node: onnx.NodeProto) -> Iterable[str]:
+    """Names that a node reads and that its outputs have a derivative by, which may be 0."""
+    if node.domain in {"", "ai.onnx"}:
+        if node.op_type in _FLAT:
+            return ()
+        if node.op_type == "CastLike":  # of the second only the dtype counts
+            return (node.input[0],)
+    return reads(node)
