@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that train themselves: loss, Gradient and optimizer in one graph, run again and again."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from api_support import FLOAT, INT64, model, value
@@ -8,6 +10,7 @@ from gradient_support import TRAINING, gradient, normal, rng
 from onnx import helper
 
 import chipdock
+from chipdock._gradient.rules import RULES
 
 node = helper.make_node
 # Slots of state for each weight, and attributes.
@@ -145,3 +148,18 @@ def test_one_model_trains_with_batches_of_any_size():
         x = normal(2 + step % 5, 2, seed=step).astype(np.float32)
         training.run({"x": x, "t": x @ np.float32([[2.0], [-1.0]])}, 0.05, 1)
     np.testing.assert_allclose(training.state["w"].numpy(), [[2.0], [-1.0]], atol=1e-3)
+
+
+def test_the_example_of_the_docs(capsys):
+    page = Path(__file__).parents[2] / "docs" / "training.md"
+    names = {}
+    exec(page.read_text().split("```python\n")[1].split("```")[0], names)
+    np.testing.assert_allclose(names["w"].numpy().ravel(), [1, -2, 3], atol=1e-3)
+    assert capsys.readouterr().out == "[ 1. -2.  3.]\n"
+
+
+def test_the_docs_list_all_rules():
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+    rows = [line.split("|")[2].split() for line in page.splitlines() if line.startswith("| ")]
+    listed = [op for row in rows[1:-1] for op in row]
+    assert sorted(listed) == sorted(RULES)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import onnx
 import onnx.checker
-from onnx import defs, helper
+from onnx import AttributeProto, defs, helper
 
 from chipdock._bodies import own_body
 from chipdock._functions import expand, function_body
@@ -142,7 +142,12 @@ class Forward:
 
 
 def _fits(node: onnx.NodeProto, opsets: Mapping[str, int]) -> bool:
-    """True if a node of a body means something in the model's opset."""
+    """True if a node of a body means something in the model's opset.
+
+    The checker does not know what bodies of If, Loop and Scan read from outside.
+    """
+    if any(a.type == AttributeProto.GRAPH for a in node.attribute):
+        return True
     context = onnx.checker.C.CheckerContext()
     context.ir_version = onnx.IR_VERSION
     context.opset_imports = dict(opsets)

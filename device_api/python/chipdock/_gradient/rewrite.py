@@ -12,7 +12,7 @@ from onnx import AttributeProto, TensorProto, helper
 
 from chipdock._gradient.forward import Forward
 from chipdock._gradient.graph import Graph
-from chipdock._gradient.opset import raised
+from chipdock._gradient.opset import TRAINING, raised
 from chipdock._gradient.rules import RULES, SEVERAL, felt
 from chipdock._gradient.step import Step
 from chipdock._gradient.values import FLOATS, Builder, Value
@@ -22,11 +22,9 @@ from chipdock.errors import UnsupportedError
 
 __all__ = ["check_places", "differentiated"]
 
-_DOMAIN = "ai.onnx.preview.training"
-
 
 def _is_gradient(node: onnx.NodeProto) -> bool:
-    return node.op_type == "Gradient" and node.domain == _DOMAIN
+    return node.op_type == "Gradient" and node.domain == TRAINING
 
 
 def check_places(model: onnx.ModelProto) -> None:
@@ -36,7 +34,7 @@ def check_places(model: onnx.ModelProto) -> None:
         UnsupportedError: With the node and where it is.
     """
     imports = [*model.opset_import, *(o for f in model.functions for o in f.opset_import)]
-    if all(o.domain != _DOMAIN for o in imports):
+    if all(o.domain != TRAINING for o in imports):
         return
     for function in model.functions:
         _refuse(function.node, f"the local function {function.name!r}")
@@ -74,7 +72,7 @@ def differentiated(file: ModelFile) -> onnx.ModelProto:
         UnsupportedError: No derivative is known of a node on the way, or the model is too old.
     """
     model = file.proto
-    imported = any(o.domain == _DOMAIN for o in model.opset_import)
+    imported = any(o.domain == TRAINING for o in model.opset_import)
     if not imported or not any(_is_gradient(n) for n in model.graph.node):
         return model  # a domain that is not imported is an error of the lowering
     graph = Graph(ModelFile(raised(model), file.folder, file.name))
