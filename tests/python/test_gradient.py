@@ -294,6 +294,28 @@ def test_what_the_operator_does_not_allow_is_refused(text):
     assert text in str(caught.value)
 
 
+def test_attributes_of_another_kind_or_missing_are_refused():
+    for text, attributes in {
+        "has xs of kind STRING, it must be STRINGS": {"xs": "x", "y": "y"},
+        "has y of kind INT, it must be STRING": {"xs": ["x"], "y": 3},
+        "names '', which nothing computes": {"xs": ["x"]},
+        "has 0 xs, 0 zs, 1 inputs": {"y": "y"},
+    }.items():
+        wrong = node("Gradient", ["x"], ["dx"], domain="ai.onnx.preview.training", **attributes)
+        with pytest.raises(InvalidArgumentError, match=text):
+            run([*LOOP_FREE, wrong], {"x": X}, ["dx"])
+
+
+def test_a_rank_that_is_needed_and_not_known_is_named():
+    with pytest.raises(UnsupportedError, match="rank of 'x' is not known; declare its shape"):
+        run([*LINEAR, gradient(["w"], "y")], {"x": X, "w": W}, ["dw"], ranks=False)
+
+
+def test_a_node_without_outputs_wanted_is_no_node():
+    (y,) = run([*LOOP_FREE, gradient(["x"], "y", [""])], {"x": X}, ["y"])
+    np.testing.assert_allclose(y, np.exp(X))
+
+
 def test_gradients_that_hang_on_each_other_are_refused():
     nodes = [
         node("Mul", ["x", "b"], ["y"]),

@@ -29,6 +29,13 @@ def test_lp_normalization(p, axis, kind):
     check_gradients(y, {"x": normal(2, 3, 4)}, **kind)
 
 
+@pytest.mark.parametrize("size", [1, 3, 4])
+@KINDS
+def test_local_response_normalization(size, kind):
+    y = [node("LRN", ["x"], ["y"], size=size, alpha=0.5, beta=0.6, bias=1.2)]
+    check_gradients(y, {"x": normal(2, 5, 2, 2)}, **kind)
+
+
 @KINDS
 def test_rms_normalization(kind):
     feeds = {"x": normal(2, 3, 4), "s": normal(4, seed=1)}

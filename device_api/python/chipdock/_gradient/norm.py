@@ -63,6 +63,21 @@ def _lp(s: Step) -> Parts:
     return [s.b.where(size > 0.0, (s.dy - slope * total) / divisor, 0.0)]
 
 
+def _local_response(s: Step) -> Parts:
+    """LRN; sums over neighbouring channels are convolutions of one image, channels its rows."""
+    b, size = s.b, s.attribute("size")
+    before, after = (size - 1) // 2, size // 2
+    taps = b("Expand", b.like(1.0, s.x), b.ints(1, 1, size, 1))
+    ends = b("Shape", s.x, start=0, end=1), b.ints(1), b("Shape", s.x, start=1, end=2), b.ints(-1)
+    split = b("Concat", *ends, axis=0)
+    x, dy = b("Reshape", s.x, split), b("Reshape", s.dy, split)
+    share, beta = s.attribute("alpha") / size, s.attribute("beta")
+    base = b("Conv", x * x, taps, pads=[before, 0, after, 0]) * share + s.attribute("bias")
+    scale = b("Pow", base, b.like(-beta, s.x))
+    met = b("Conv", dy * x * scale / base, taps, pads=[after, 0, before, 0])
+    return [b.shaped(dy * scale - x * met * (2.0 * share * beta), s.x)]
+
+
 class _Channels:
     """Vectors with an entry for each channel, axis 1 of x."""
 
@@ -109,6 +124,7 @@ def _batch(s: Step) -> Parts:
 RULES: Rules = {
     "BatchNormalization": _batch,
     "InstanceNormalization": _instance,
+    "LRN": _local_response,
     "LayerNormalization": _layer,
     "LpNormalization": _lp,
     "RMSNormalization": _rms,

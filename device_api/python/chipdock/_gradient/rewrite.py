@@ -88,11 +88,26 @@ def _next(graph: Graph, waiting: list[onnx.NodeProto]) -> onnx.NodeProto:
     """A Gradient node whose inputs and y hang on no other: gradients of gradients come later."""
     results = {name for node in waiting for name in node.output if name}
     for node in waiting:
-        y = [a.s.decode() for a in node.attribute if a.name == "y"]
-        if not graph.before([*node.input, *y]) & results:
+        if not graph.before([*node.input, *_names(node, "y")]) & results:
             return node
     names = ", ".join(label(n) for n in waiting)
     raise bad(f"the Gradient nodes {names} hang on each other; no order can compute them")
+
+
+def _names(node: onnx.NodeProto, attribute: str) -> list[str]:
+    """What an attribute names; none if it is not given."""
+    found: list[bytes] = []
+    for given in node.attribute:
+        if given.name == attribute:
+            kind = AttributeProto.STRING if attribute == "y" else AttributeProto.STRINGS
+            if given.type != kind:
+                raise bad(
+                    f"Gradient {label(node)} has {attribute} of kind "
+                    f"{AttributeProto.AttributeType.Name(given.type)}, it must be "
+                    f"{AttributeProto.AttributeType.Name(kind)}"
+                )
+            found = [given.s] if attribute == "y" else list(given.strings)
+    return [name.decode(errors="surrogateescape") for name in found]
 
 
 class _Call:
@@ -105,11 +120,10 @@ class _Call:
     """
 
     def __init__(self, graph: Graph, node: onnx.NodeProto) -> None:
-        given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        self.xs = [n.decode() for n in given.get("xs", [])]
-        self.y = given.get("y", b"").decode()
-        named = [*self.xs, *(n.decode() for n in given.get("zs", []))]
         what = f"Gradient {label(node)}"
+        self.xs = _names(node, "xs")
+        self.y = next(iter(_names(node, "y")), "")
+        named = [*self.xs, *_names(node, "zs")]
         for name in (*named, self.y, *node.input):
             if not graph.has(name):
                 raise bad(f"{what} names {name!r}, which nothing computes")
