@@ -33,6 +33,7 @@ SHAPING = {
               {"b": ints(-1, 1), "e": ints(-99, 9), "a": ints(1, 2), "s": ints(-2, 1)}),
     "slice of leading axes": (weighted("Slice", "x", "b", "e"), {"b": ints(1), "e": ints(9)}),
     "gather of rows": (weighted("Gather", "x", "i"), {"i": ints(0, 1, 0, -1)}),
+    "gather of rows by int32": (weighted("Gather", "x", "i"), {"i": np.array([1, 1], np.int32)}),
     "gather of one row": (weighted("Gather", "x", "i"), {"i": np.array(1)}),
     "gather of columns": (weighted("Gather", "x", "i", axis=-1), {"i": ints([0, 3], [0, 1])}),
     "gather elements": (weighted("GatherElements", "x", "i", axis=1),
@@ -58,6 +59,13 @@ def test_what_moves_one_tensor(case, constant, kind):
     nodes, others = SHAPING[case]
     feeds = {"x": X} if constant else {"x": X, **others}
     check_gradients(nodes, feeds, constants=others if constant else None, **kind)
+
+
+@KINDS
+def test_values_of_one_hot(kind):
+    feeds = {"i": np.array([[0, 2], [-1, 5]]), "d": np.array(4), "v": normal(2)}
+    for axis in (-1, 0):
+        check_gradients(weighted("OneHot", *feeds, axis=axis), feeds, **kind)
 
 
 @KINDS

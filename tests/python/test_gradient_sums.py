@@ -6,6 +6,8 @@ import pytest
 from gradient_support import check_gradients, normal, rng
 from onnx import helper
 
+from chipdock.errors import UnsupportedError
+
 node = helper.make_node
 KINDS = pytest.mark.parametrize("kind", [{}, {"dynamic": True}], ids=str)
 
@@ -93,11 +95,24 @@ def test_gemm(turned, extents):
         ("ij->i", [(2, 3)]),
         ("i,j->ij", [(2,), (3,)]),
         ("ij,k,jl->il", [(2, 3), (4,), (3, 2)]),
+        ("ij,jk", [(2, 3), (3, 4)]),
+        ("ba,cb", [(2, 3), (4, 2)]),
+        ("...ij,jk->...ik", [(2, 2, 3), (3, 4)]),
+        ("...ij,...jk->...k", [(2, 1, 2, 3), (5, 3, 4)]),
+        ("...i,i", [(2, 3), (3,)]),
     ],
 )
 def test_einsum(equation, shapes):
     feeds = {f"x{i}": normal(*s, seed=i) for i, s in enumerate(shapes)}
-    check_gradients([node("Einsum", [*feeds], ["y"], equation=equation)], feeds)
+    y = [node("Einsum", [*feeds], ["y"], equation=equation)]
+    check_gradients(y, feeds)
+    check_gradients(y, feeds, dynamic=True)
+
+
+@pytest.mark.parametrize("equation", ["ii->i", "i...->i..."])
+def test_einsum_that_is_refused(equation):
+    with pytest.raises(UnsupportedError, match=r"Einsum .* its equation is"):
+        check_gradients([node("Einsum", ["x"], ["y"], equation=equation)], {"x": normal(3, 3)})
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])

@@ -60,26 +60,33 @@ def _gemm(s: Step) -> Parts:
 
 
 def _einsum(s: Step) -> Parts:
+    """Each factor's gradient is an Einsum of dy and the others; "..." leads or is not there."""
     equation = s.attribute("equation").replace(" ", "")
-    terms, arrow, result = equation.partition("->")
-    factors = terms.split(",")
-    if not arrow or "." in equation or any(len(set(t)) < len(t) for t in factors):
+    left, arrow, result = equation.partition("->")
+    terms = left.split(",")
+    letters = [t.removeprefix("...") for t in terms]
+    if not arrow:
+        once = [i for i in sorted(set("".join(letters))) if "".join(letters).count(i) == 1]
+        result = ("..." if "..." in left else "") + "".join(once)
+    if any("." in t or len(set(t)) < len(t) for t in (*letters, result.removeprefix("..."))):
         raise s.refused(
-            f"its equation is {equation!r}; one with an arrow, without '...' and without an "
-            "index twice in one term has one"
+            f"its equation is {equation!r}; one with '...' in front of terms alone and without "
+            "an index twice in one term has one"
         )
     parts: list[Value | None] = []
-    for at, term in enumerate(factors):
-        others = [(t, x) for i, (t, x) in enumerate(zip(factors, s.inputs, strict=True)) if i != at]
-        reach = set(result).union(*(t for t, _ in others))
-        kept = "".join(i for i in term if i in reach)
-        text = ",".join([result, *(t for t, _ in others)]) + "->" + kept
-        part = s.b("Einsum", s.dy, *(x for _, x in others), equation=text)
-        alone = [i for i, index in enumerate(term) if index not in reach]
-        if alone:  # summed up on its own: every element has the same gradient
-            part = s.b("Unsqueeze", part, s.b.ints(*alone))
-            part = s.b("Expand", part, s.b.extents(s.required(at)))
-        parts.append(part)
+    for at, term in enumerate(letters):
+        x, reach = s.required(at), set(result).union(*(t for i, t in enumerate(terms) if i != at))
+        factors = [s.dy, *(v for i, v in enumerate(s.inputs) if i != at)]
+        texts = [result, *(t for i, t in enumerate(terms) if i != at)]
+        for place, index in enumerate(term):
+            if index not in reach:  # summed up on its own: every element has the same gradient
+                extent = s.b("Gather", s.b.extents(x), s.b.ints(place - len(term)))
+                factors.append(s.b("Expand", s.b.like(1.0, s.dy), extent))
+                texts.append(index)
+        wide = "..." in equation
+        text = ",".join(texts) + ("->..." if wide else "->") + term
+        part = s.b("Einsum", *factors, equation=text)
+        parts.append(s.b.sum_to(part, x, None) if wide else part)
     return parts
 
 

@@ -2,6 +2,7 @@
 """Derivatives of operators that move elements: their gradients move back, met ones are added."""
 
 import numpy as np
+from onnx import TensorProto
 
 from chipdock._gradient.step import Parts, Rules, Step
 from chipdock._gradient.values import Value
@@ -18,7 +19,8 @@ def _moved(s: Step) -> Parts:
 def _gather(s: Step) -> Parts:
     if s.attribute("axis") != 0:
         return _moved(s)
-    rows = s.b("Unsqueeze", s.required(1), s.b.ints(-1))  # whole rows, as embeddings have them
+    indices = s.b("Cast", s.required(1), to=TensorProto.INT64)  # ScatterND takes no others
+    rows = s.b("Unsqueeze", indices, s.b.ints(-1))  # whole rows, as embeddings have them
     zeros = s.b.filled(0.0, s.x)
     return [s.b("ScatterND", zeros, rows, s.dy, reduction="add")]
 
@@ -86,6 +88,15 @@ def _top_k(s: Step) -> Parts:
     return [s.b("ScatterElements", zeros, s.output(1), s.dy, axis=axis)]
 
 
+def _one_hot(s: Step) -> Parts:
+    """Of the two values: what lies at hot places, and what lies elsewhere."""
+    zero_one = s.b("CastLike", s.b.ints(0, 1), s.dy)
+    hot = s.b("OneHot", s.x, s.required(1), zero_one, axis=s.attribute("axis"))
+    total, on = s.b("ReduceSum", s.dy, keepdims=0), s.b("ReduceSum", s.dy * hot, keepdims=0)
+    parts = (s.b("Unsqueeze", part, s.b.ints(0)) for part in (total - on, on))
+    return [None, None, s.b("Concat", *parts, axis=0)]
+
+
 def _trilu(s: Step) -> Parts:
     return [s.b("Trilu", s.dy, s.input(1), **s.attributes())]
 
@@ -103,6 +114,7 @@ RULES: Rules = {
     "Gather": _gather,
     "GatherElements": _moved,
     "GatherND": _moved,
+    "OneHot": _one_hot,
     "Pad": _pad,
     "Reshape": _reshaped,
     "ReverseSequence": _moved,

@@ -50,4 +50,6 @@ def felt(node: onnx.NodeProto) -> Iterable[str]:
             return ()
         if node.op_type == "CastLike":  # of the second only the dtype counts
             return (node.input[0],)
+        if node.op_type == "OneHot":  # indices may be floats, but go in steps
+            return (node.input[2],)
     return reads(node)
