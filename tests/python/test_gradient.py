@@ -119,6 +119,16 @@ def test_second_derivatives():
     np.testing.assert_allclose(d, 24 * X)
 
 
+def test_second_derivatives_of_values_that_nothing_else_reads():
+    nodes = [
+        node("Sin", ["x"], ["y"]),
+        gradient(["x"], "y", ["a"], name="first"),
+        gradient(["x"], "a", ["c"], name="second"),
+    ]
+    (c,) = run(nodes, {"x": X}, ["c"])
+    np.testing.assert_allclose(c, -np.sin(X))
+
+
 CURVED = {
     "tanh": [node("Tanh", ["x"], ["t"]), node("MatMul", ["t", "t"], ["y"])],
     "softmax": [node("Softmax", ["x"], ["t"]), node("Mul", ["t", "x"], ["y"])],
@@ -258,6 +268,17 @@ def test_an_operator_without_a_rule_is_named():
     for part in ("node 'down'", "LSTM node 'cell'", "MatMul", "Conv"):
         assert part in text
     assert not text.endswith(".")
+
+
+def test_a_node_whose_other_output_is_differentiated_by_is_not_on_the_way():
+    nodes = [
+        node("LSTM", ["x", "a", "b"], ["", "h", "c"], hidden_size=2),
+        node("Mul", ["h", "c"], ["y"]),
+        gradient(["h"], "y", ["dh"]),
+    ]
+    feeds = {"x": normal(2, 1, 3), "a": normal(1, 8, 3), "b": normal(1, 8, 2)}
+    dh, c = run(nodes, feeds, ["dh", "c"])
+    np.testing.assert_array_equal(dh, c)
 
 
 def test_an_operator_without_a_rule_beside_the_way_is_none_of_our_business():

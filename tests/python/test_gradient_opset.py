@@ -81,3 +81,19 @@ def test_newer_opsets(opset):
     feeds = {"x": normal(2, 2, 5), "k": normal(3, 2, 3, seed=1), "s": normal(5, seed=2)}
     constants = {"one": np.array([1]), "three": np.array([3])}
     check_gradients(nodes, feeds, constants=constants, opset=opset, tolerance=1e-5)
+
+
+def test_weights_that_stay_in_a_large_file(tmp_path):
+    """A file of a megabyte keeps its weights apart; they get through a conversion all the same."""
+    w = normal(512, 300, seed=1)
+    nodes = [node("MatMul", ["x", "w"], ["h"]), node("Tanh", ["h"], ["y"])]
+    x = normal(2, 512) / 30
+    proto = training_model(
+        [*nodes, gradient(["x", "w"], "y")], {"x": x}, ["dx", "dw"], constants={"w": w}, opset=12
+    )
+    path = tmp_path / "net.onnx"
+    onnx.save(proto, path)
+    found = chipdock.load(path).run({"x": x})
+    slope = 1 - np.tanh(x @ w) ** 2
+    np.testing.assert_allclose(found["dx"].numpy(), slope @ w.T, atol=1e-9)
+    np.testing.assert_allclose(found["dw"].numpy(), x.T @ slope, atol=1e-9)

@@ -103,9 +103,10 @@ class Forward:
         needed = {self.y} & self.active
         way = []
         for node in reversed(self._nodes):
-            if any(o in needed for o in node.output):
+            through = [n for n in felt(node) if n in self.active]
+            if through and any(o in needed for o in node.output):
                 way.append(node)
-                needed.update(n for n in felt(node) if n in self.active)
+                needed.update(through)
         return way[::-1]
 
     def _expand(self, node: onnx.NodeProto, gradient: str) -> None:

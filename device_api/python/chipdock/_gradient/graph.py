@@ -85,10 +85,10 @@ class Graph:
         self.nodes = [n for n in self.nodes if n is not old] + list(new)
         self._makers = None
 
-    def prune(self, some: Iterable[onnx.NodeProto]) -> None:
-        """Take out those of some nodes that nothing reads."""
+    def prune(self, some: Iterable[onnx.NodeProto], named: Iterable[str]) -> None:
+        """Take out those of some nodes that nothing reads and that are not of the named values."""
         made = {id(n) for n in some}
-        needed = {v.name for v in self._file.proto.graph.output}
+        needed = {v.name for v in self._file.proto.graph.output}.union(named)
         kept = []
         for node in reversed(self.ordered()):
             if id(node) not in made or any(name in needed for name in node.output):

@@ -3,8 +3,6 @@
 
 from collections.abc import Callable, Mapping
 
-from onnx import TensorProto
-
 from chipdock._gradient.step import Parts, Rule, Rules, Step
 from chipdock._gradient.values import Value
 
@@ -34,8 +32,6 @@ def _count(s: Step) -> Value:
     count = s.b("Div", s.b.size(s.x), s.b.size(s.y))
     if count.array is not None and s.x.dtype:
         return s.b.constant(count.array, s.x.dtype)
-    if s.x.dtype == TensorProto.DOUBLE:
-        return s.b("Cast", count, to=TensorProto.DOUBLE)
     return s.b("CastLike", count, s.x)
 
 

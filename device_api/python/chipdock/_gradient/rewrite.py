@@ -75,12 +75,13 @@ def differentiated(file: ModelFile) -> onnx.ModelProto:
     imported = any(o.domain == TRAINING for o in model.opset_import)
     if not imported or not any(_is_gradient(n) for n in model.graph.node):
         return model  # a domain that is not imported is an error of the lowering
-    graph = Graph(ModelFile(raised(model), file.folder, file.name))
+    graph = Graph(file.with_proto(raised(model)))
     waiting = [n for n in graph.nodes if _is_gradient(n)]
     while waiting:
         node = _next(graph, waiting)
         waiting = [n for n in waiting if n is not node]
-        _replace(graph, node)
+        later = [n for w in waiting for kind in ("y", "xs", "zs") for n in _names(w, kind)]
+        _replace(graph, node, later)
     return graph.model()
 
 
@@ -146,8 +147,14 @@ class _Call:
         self.inputs = dict(zip(named, node.input, strict=True))
 
 
-def _replace(graph: Graph, node: onnx.NodeProto) -> None:
-    """Put the backward pass in the place of one Gradient node."""
+def _replace(graph: Graph, node: onnx.NodeProto, later: Iterable[str]) -> None:
+    """Put the backward pass in the place of one Gradient node.
+
+    Args:
+        graph: Has the node.
+        node: The Gradient node.
+        later: Values that the next ones name, which are not to be taken out.
+    """
     call = _Call(graph, node)
     prefix = graph.prefix(node.name or "Gradient")
     forward = Forward(graph, call.inputs, call.xs, call.y, prefix)
@@ -165,7 +172,7 @@ def _replace(graph: Graph, node: onnx.NodeProto) -> None:
             found = gradients.get(value.name) or b.filled(0.0, value)
             b.nodes.append(helper.make_node("Identity", [found.name], [output], f"{prefix}d{x}"))
     graph.put(node, b.nodes)
-    graph.prune([*forward.nodes, *b.nodes])
+    graph.prune([*forward.nodes, *b.nodes], later)
 
 
 def _check_float(node: onnx.NodeProto, name: str, value: Value) -> None:
