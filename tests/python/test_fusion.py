@@ -118,6 +118,19 @@ def test_limits_that_can_change_leave_clip_alone(monkeypatch):
     _check(monkeypatch, model, "MatMul Clip", x=_random(2, 9), l=np.array(0.1))
 
 
+@pytest.mark.parametrize("high", [6.0, 6.0000001])
+def test_a_limit_in_double_that_an_attribute_would_round_stays_apart(high):
+    model = _model("c = MatMul(x, k) y = Clip(c, l, h)", "double[2,9] x", "double[2,5] y")
+    constants = {"k": _random(9, 5) + 5.0, "l": np.float64(0), "h": np.float64(high)}
+    for name, value in constants.items():
+        model.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+    whole = chipdock.load(model)
+    assert ("Clip" in [n.op for n in whole.explain().nodes]) == (high != 6.0)
+    x = np.abs(_random(2, 9))
+    wanted = np.clip(x @ constants["k"], 0.0, high)
+    np.testing.assert_allclose(whole.run({"x": x})["y"].numpy(), wanted, rtol=1e-14)
+
+
 _HALF_ROOT, _ROOT = np.float32(0.70710677), np.float32(1.4142135)
 
 

@@ -214,7 +214,14 @@ class FusedGraph:
         return found.array if found.array.size <= most else None
 
     def number(self, name: str) -> float | None:
-        """The element of a constant that has one, None of any other value."""
+        """The element of a constant that has one and fits an attribute, which is a float32.
+
+        None of any other value: of a model in double, most constants.
+        """
+        found = self._single(name)
+        return found if found is None or float(np.float32(found)) == found else None
+
+    def _single(self, name: str) -> float | None:
         array = self.array(name)
         if array is None or array.size != 1:
             return None
@@ -222,12 +229,11 @@ class FusedGraph:
 
     def is_number(self, name: str, value: float) -> bool:
         """True for a constant of one element that is `value` in its own precision."""
-        found = self.number(name)
-        if found is None:
+        found, constant = self._single(name), self._constant(name)
+        if found is None or constant is None:
             return False
         # Exporters round once or twice before the dtype of the model does.
-        constant = self._constant(name)
-        digits = 2e-6 if constant is not None and constant.array.dtype.itemsize >= 4 else 2e-3
+        digits = {8: 1e-14, 4: 2e-6}.get(constant.array.dtype.itemsize, 2e-3)
         return abs(found - value) <= digits * abs(value)
 
     def shape(self, name: str) -> Shape | None:
