@@ -9,12 +9,12 @@
 namespace chipdock::runtime {
 
 chipdock_attribute& Attributes::add(const std::string& name, int32_t kind) {
-  strings_.push_back(name);
-  chipdock_attribute& attribute = attributes_.emplace_back();
+  held_->strings.push_back(name);
+  chipdock_attribute& attribute = held_->attributes.emplace_back();
   attribute.struct_size = sizeof(chipdock_attribute);
   attribute.kind = kind;
-  attribute.name = strings_.back().c_str();
-  pointers_.push_back(&attribute);
+  attribute.name = held_->strings.back().c_str();
+  held_->pointers.push_back(&attribute);
   return attribute;
 }
 
@@ -28,31 +28,31 @@ void Attributes::add_number(const std::string& name, double value) {
 
 void Attributes::add_text(const std::string& name, const std::string& value) {
   chipdock_attribute& attribute = add(name, CHIPDOCK_ATTRIBUTE_STRING);
-  strings_.push_back(value);
-  attribute.text = strings_.back().c_str();
+  held_->strings.push_back(value);
+  attribute.text = held_->strings.back().c_str();
   attribute.count = value.size();
 }
 
 void Attributes::add_integers(const std::string& name, std::vector<int64_t> values) {
   chipdock_attribute& attribute = add(name, CHIPDOCK_ATTRIBUTE_INTS);
-  integers_.push_back(std::move(values));
-  attribute.integers = integers_.back().data();
-  attribute.count = integers_.back().size();
+  held_->integers.push_back(std::move(values));
+  attribute.integers = held_->integers.back().data();
+  attribute.count = held_->integers.back().size();
 }
 
 void Attributes::add_numbers(const std::string& name, std::vector<double> values) {
   chipdock_attribute& attribute = add(name, CHIPDOCK_ATTRIBUTE_FLOATS);
-  numbers_.push_back(std::move(values));
-  attribute.numbers = numbers_.back().data();
-  attribute.count = numbers_.back().size();
+  held_->numbers.push_back(std::move(values));
+  attribute.numbers = held_->numbers.back().data();
+  attribute.count = held_->numbers.back().size();
 }
 
 void Attributes::add_texts(const std::string& name, const std::vector<std::string>& values) {
   chipdock_attribute& attribute = add(name, CHIPDOCK_ATTRIBUTE_STRINGS);
-  std::vector<const char*>& list = texts_.emplace_back();
+  std::vector<const char*>& list = held_->texts.emplace_back();
   for (const std::string& value : values) {
-    strings_.push_back(value);
-    list.push_back(strings_.back().c_str());
+    held_->strings.push_back(value);
+    list.push_back(held_->strings.back().c_str());
   }
   attribute.texts = list.data();
   attribute.count = list.size();
@@ -61,7 +61,7 @@ void Attributes::add_texts(const std::string& name, const std::vector<std::strin
 void Attributes::add_tensor(const std::string& name, chipdock_dtype dtype, Dims dims,
                             const void* data, uint64_t bytes) {
   chipdock_attribute& attribute = add(name, CHIPDOCK_ATTRIBUTE_TENSOR);
-  TensorValue& value = tensors_.emplace_back();
+  TensorValue& value = held_->tensors.emplace_back();
   value.dims = std::move(dims);
   value.bytes = std::make_unique<char[]>(bytes + 1);
   if (bytes > 0) std::memcpy(value.bytes.get(), data, bytes);

@@ -19,7 +19,7 @@
 namespace chipdock::runtime {
 
 /// Attributes of one node, owned, in the form that crosses the ABI. Immutable once the node is
-/// built.
+/// built: copies of a node share them.
 class Attributes {
  public:
   void add_integer(const std::string& name, int64_t value);
@@ -32,8 +32,8 @@ class Attributes {
   void add_tensor(const std::string& name, chipdock_dtype dtype, Dims dims, const void* data,
                   uint64_t bytes);
 
-  uint32_t count() const { return static_cast<uint32_t>(pointers_.size()); }
-  const chipdock_attribute* const* data() const { return pointers_.data(); }
+  uint32_t count() const { return static_cast<uint32_t>(held_->pointers.size()); }
+  const chipdock_attribute* const* data() const { return held_->pointers.data(); }
 
  private:
   chipdock_attribute& add(const std::string& name, int32_t kind);
@@ -42,13 +42,16 @@ class Attributes {
     Dims dims;
     std::unique_ptr<char[]> bytes;
   };
-  std::deque<chipdock_attribute> attributes_;
-  std::vector<const chipdock_attribute*> pointers_;
-  std::deque<std::string> strings_;
-  std::deque<std::vector<int64_t>> integers_;
-  std::deque<std::vector<double>> numbers_;
-  std::deque<std::vector<const char*>> texts_;
-  std::deque<TensorValue> tensors_;
+  struct Held {
+    std::deque<chipdock_attribute> attributes;
+    std::vector<const chipdock_attribute*> pointers;
+    std::deque<std::string> strings;
+    std::deque<std::vector<int64_t>> integers;
+    std::deque<std::vector<double>> numbers;
+    std::deque<std::vector<const char*>> texts;
+    std::deque<TensorValue> tensors;
+  };
+  std::shared_ptr<Held> held_ = std::make_shared<Held>();
 };
 
 struct IrValue {
@@ -57,6 +60,7 @@ struct IrValue {
   int32_t rank = -1;                 ///< -1 = unknown; advice for kernel choice only.
   Dims dims;                         ///< rank extents, -1 = unknown.
   std::vector<std::string> symbols;  ///< Of a model's input: names of its dims, "" = none.
+  uint32_t layout = 0;               ///< As chipdock_tensor.layout; set by PlanCompiler alone.
 };
 
 /// A value that never changes. `data` stays valid as long as `keep` lives.

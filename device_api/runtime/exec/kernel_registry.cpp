@@ -9,11 +9,12 @@ namespace {
 
 /// The rule for argument `index` of a side: its own, else the last one of that side (variadic
 /// operators).
-const chipdock_dtype_rule* find_rule(const chipdock_kernel& kernel, bool input, int32_t index) {
-  const chipdock_dtype_rule* best = nullptr;
+template <class Rule>
+const Rule* find_rule(const Rule* const* rules, uint32_t count, bool input, int32_t index) {
+  const Rule* best = nullptr;
   int32_t best_index = -1;
-  for (uint32_t r = 0; r < kernel.dtype_rule_count; ++r) {
-    const chipdock_dtype_rule* rule = kernel.dtype_rules[r];
+  for (uint32_t r = 0; r < count; ++r) {
+    const Rule* rule = rules[r];
     if ((rule->argument >= 0) != input) continue;
     const int32_t at = input ? rule->argument : -1 - rule->argument;
     if (at <= index && at > best_index) {
@@ -29,7 +30,8 @@ std::string dtype_mismatch(const chipdock_kernel& kernel, bool input, uint32_t c
                            const chipdock_value* const* values) {
   for (uint32_t i = 0; i < count; ++i) {
     if (values[i] == nullptr) continue;
-    const chipdock_dtype_rule* rule = find_rule(kernel, input, static_cast<int32_t>(i));
+    const chipdock_dtype_rule* rule =
+        find_rule(kernel.dtype_rules, kernel.dtype_rule_count, input, static_cast<int32_t>(i));
     if (rule == nullptr) continue;
     const auto* end = rule->dtypes + rule->count;
     const bool fits = std::any_of(rule->dtypes, end, [&](chipdock_dtype allowed) {
@@ -43,6 +45,23 @@ std::string dtype_mismatch(const chipdock_kernel& kernel, bool input, uint32_t c
   return "";
 }
 
+/// Empty if the layouts fit, else what does not.
+std::string layout_mismatch(const chipdock_kernel& kernel, bool input, uint32_t count,
+                            const chipdock_value* const* values) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (values[i] == nullptr || values[i]->layout == 0) continue;
+    if (admits_layout(kernel, input, i, values[i]->layout)) continue;
+    return std::string(input ? "input " : "output ") + std::to_string(i) + " is in layout " +
+           std::to_string(values[i]->layout);
+  }
+  return "";
+}
+
+bool any_layout(uint32_t count, const chipdock_value* const* values) {
+  return std::any_of(values, values + count,
+                     [](const chipdock_value* v) { return v != nullptr && v->layout != 0; });
+}
+
 std::string key_of(const char* domain, const char* op) {
   return std::string(domain != nullptr ? domain : "") + ":" + op;
 }
@@ -53,23 +72,26 @@ std::string hex(uint32_t value) {
   return text;
 }
 
-struct Candidate {
-  const chipdock_kernel* kernel;
-  double score;
-  bool operator<(const Candidate& other) const {  // best first
-    if (score != other.score) return score > other.score;
-    if (kernel->priority != other.kernel->priority)
-      return kernel->priority > other.kernel->priority;
-    return kernel->since_version > other.kernel->since_version;
-  }
-};
-
 }  // namespace
 
 uint32_t unknown_flags(const chipdock_kernel& kernel) {
   constexpr uint32_t kKnown = CHIPDOCK_KERNEL_CAPTURABLE | CHIPDOCK_KERNEL_SYNCHRONIZES |
                               CHIPDOCK_KERNEL_ACCEPTS_STRIDES | CHIPDOCK_KERNEL_DETERMINISTIC;
   return kernel.flags & ~kKnown;
+}
+
+bool admits_layout(const chipdock_kernel& kernel, bool input, size_t index, uint32_t layout) {
+  if (has_bit(input ? kernel.host_inputs : kernel.host_outputs, index)) return false;
+  const chipdock_layout_rule* rule =
+      find_rule(kernel.layout_rules, kernel.layout_rule_count, input, static_cast<int32_t>(index));
+  return rule != nullptr && std::find(rule->layouts, rule->layouts + rule->count, layout) !=
+                                rule->layouts + rule->count;
+}
+
+bool KernelRegistry::Candidate::operator<(const Candidate& other) const {
+  if (score != other.score) return score > other.score;
+  if (kernel->priority != other.kernel->priority) return kernel->priority > other.kernel->priority;
+  return kernel->since_version > other.kernel->since_version;
 }
 
 KernelInstance::~KernelInstance() {
@@ -89,46 +111,70 @@ KernelRegistry::KernelRegistry(std::shared_ptr<Device> device) : device_(std::mo
                       "kernel.list");
   for (uint64_t i = 0; i < count; ++i) {
     by_op_[key_of(kernels[i]->domain, kernels[i]->op)].push_back(kernels[i]);
-    if (unknown_flags(*kernels[i]) == 0) ++count_;
+    if (unknown_flags(*kernels[i]) != 0) continue;
+    ++count_;
+    if (table.layout_size != nullptr) note_layouts(*kernels[i]);
   }
 }
 
-KernelChoice KernelRegistry::choose(const chipdock_node& node) const {
-  KernelChoice choice;
+void KernelRegistry::note_layouts(const chipdock_kernel& kernel) {
+  for (uint32_t r = 0; r < kernel.layout_rule_count; ++r) {
+    const chipdock_layout_rule& rule = *kernel.layout_rules[r];
+    for (uint32_t i = 0; i < rule.count; ++i) {
+      const uint32_t layout = rule.layouts[i];
+      const bool known = std::find(layouts_.begin(), layouts_.end(), layout) != layouts_.end();
+      if (layout != 0 && !known) layouts_.push_back(layout);
+    }
+  }
+}
+
+const std::vector<const chipdock_kernel*>& KernelRegistry::kernels_for(const IrNode& node) const {
+  static const std::vector<const chipdock_kernel*> kNone;
+  const auto found = by_op_.find(key_of(node.domain.c_str(), node.op.c_str()));
+  return found == by_op_.end() ? kNone : found->second;
+}
+
+std::string KernelRegistry::mismatch(const chipdock_kernel& kernel,
+                                     const chipdock_node& node) const {
+  if (const uint32_t unknown = unknown_flags(kernel); unknown != 0) {
+    return "left out, it has flags 0x" + hex(unknown) +
+           " that this host does not know; update chipdock [BASE-11]";
+  }
+  if (node.since_version < kernel.since_version ||
+      (kernel.until_version != 0 && node.since_version > kernel.until_version)) {
+    return "serves versions " + std::to_string(kernel.since_version) + " to " +
+           (kernel.until_version != 0 ? std::to_string(kernel.until_version) : "newest") +
+           ", the node has " + std::to_string(node.since_version);
+  }
+  std::string text = dtype_mismatch(kernel, true, node.input_count, node.inputs);
+  if (text.empty()) text = dtype_mismatch(kernel, false, node.output_count, node.outputs);
+  if (text.empty()) text = layout_mismatch(kernel, true, node.input_count, node.inputs);
+  if (text.empty()) text = layout_mismatch(kernel, false, node.output_count, node.outputs);
+  return text;
+}
+
+std::vector<KernelRegistry::Candidate> KernelRegistry::candidates(const chipdock_node& node,
+                                                                  KernelChoice& choice) const {
   const auto& table = device_->tables().kernel;
   const auto found = by_op_.find(key_of(node.domain, node.op));
   if (found == by_op_.end()) {
     choice.reason = device_->name() + " has no kernel for " + node.op;
-    return choice;
+    return {};
   }
+  const bool laid_out =
+      any_layout(node.input_count, node.inputs) || any_layout(node.output_count, node.outputs);
   std::vector<Candidate> candidates;
   for (const chipdock_kernel* kernel : found->second) {
     const std::string name = kernel->name != nullptr ? kernel->name : kernel->op;
-    if (const uint32_t unknown = unknown_flags(*kernel); unknown != 0) {
-      choice.reason += name + ": left out, it has flags 0x" + hex(unknown) +
-                       " that this host does not know; update chipdock [BASE-11]\n";
-      continue;
-    }
-    if (node.since_version < kernel->since_version ||
-        (kernel->until_version != 0 && node.since_version > kernel->until_version)) {
-      choice.reason +=
-          name + ": serves versions " + std::to_string(kernel->since_version) + " to " +
-          (kernel->until_version != 0 ? std::to_string(kernel->until_version) : "newest") +
-          ", the node has " + std::to_string(node.since_version) + "\n";
-      continue;
-    }
-    std::string mismatch = dtype_mismatch(*kernel, true, node.input_count, node.inputs);
-    if (mismatch.empty())
-      mismatch = dtype_mismatch(*kernel, false, node.output_count, node.outputs);
-    if (!mismatch.empty()) {
-      choice.reason.append(name).append(": ").append(mismatch).append("\n");
+    if (const std::string why = mismatch(*kernel, node); !why.empty()) {
+      choice.reason.append(name).append(": ").append(why).append("\n");
       continue;
     }
     ErrorRecord error;
     int32_t answer = CHIPDOCK_SUPPORTS_NO;
     device_->check_call(table.supports(device_->handle(), kernel, &node, &answer, &error), error,
                         ("kernel.supports " + name).c_str());
-    if (answer == CHIPDOCK_SUPPORTS_NEEDS_SHAPE) {
+    if (answer == CHIPDOCK_SUPPORTS_NEEDS_SHAPE && !laid_out) {
       choice.needs_shape = true;
       choice.reason += name + ": decides when shapes are known\n";
       continue;
@@ -144,11 +190,25 @@ KernelChoice KernelRegistry::choose(const chipdock_node& node) const {
     }
     candidates.push_back({kernel, score});
   }
-  if (choice.needs_shape || candidates.empty()) return choice;
   std::stable_sort(candidates.begin(), candidates.end());
+  return candidates;
+}
+
+std::optional<double> KernelRegistry::best_score(const chipdock_node& node) const {
+  KernelChoice choice;
+  const std::vector<Candidate> accepting = candidates(node, choice);
+  if (accepting.empty()) return std::nullopt;
+  return accepting.front().score;
+}
+
+KernelChoice KernelRegistry::choose(const chipdock_node& node) const {
+  KernelChoice choice;
+  const auto& table = device_->tables().kernel;
+  const std::vector<Candidate> accepting = candidates(node, choice);
+  if (choice.needs_shape) return choice;
   // A kernel may still refuse in create, where it sees attributes in full; the next one is tried
   // then.
-  for (const Candidate& candidate : candidates) {
+  for (const Candidate& candidate : accepting) {
     const char* name =
         candidate.kernel->name != nullptr ? candidate.kernel->name : candidate.kernel->op;
     chipdock_kernel_instance* handle = nullptr;
@@ -199,6 +259,7 @@ void NodeDescription::fill(std::vector<Value>& from, std::vector<chipdock_value>
     chipdock_value& value = values[i];
     value.struct_size = sizeof(chipdock_value);
     value.dtype = from[i].dtype;
+    value.layout = from[i].layout;
     value.rank = from[i].known ? static_cast<int32_t>(from[i].dims.size()) : -1;
     value.dims = from[i].dims.data();
     value.constant = from[i].constant;

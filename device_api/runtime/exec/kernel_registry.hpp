@@ -6,6 +6,7 @@
 #define CHIPDOCK_RUNTIME_EXEC_KERNEL_REGISTRY_HPP_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -45,18 +46,43 @@ struct KernelChoice {
 /// plugin says by them what must not be missed. [BASE-11]
 uint32_t unknown_flags(const chipdock_kernel& kernel);
 
+/// Whether the kernel's rules let an argument be in `layout`, which is not 0. Arguments that the
+/// kernel reads or writes on the host are never in one.
+bool admits_layout(const chipdock_kernel& kernel, bool input, size_t index, uint32_t layout);
+
 class KernelRegistry {
  public:
   explicit KernelRegistry(std::shared_ptr<Device> device);
 
   const std::shared_ptr<Device>& device() const { return device_; }
-  /// Throws Error only if a plugin call fails in a way that is not a refusal.
+  /// Throws Error only if a plugin call fails in a way that is not a refusal. Of a node with values
+  /// in private layouts no kernel decides later: it accepts now, or not at all.
   KernelChoice choose(const chipdock_node& node) const;
+  /// The best score among kernels that accept the node as it is described; none if none does.
+  std::optional<double> best_score(const chipdock_node& node) const;
   size_t size() const { return count_; }  ///< Kernels that may be used.
 
+  /// The private layouts that kernels list, in the order in which they do; none without the slot
+  /// layout_size.
+  const std::vector<uint32_t>& layouts() const { return layouts_; }
+  /// The kernels for an operator.
+  const std::vector<const chipdock_kernel*>& kernels_for(const IrNode& node) const;
+
  private:
+  struct Candidate {
+    const chipdock_kernel* kernel;
+    double score;
+    bool operator<(const Candidate& other) const;  // best first
+  };
+  /// Those that accept the node, the best first; what the others say is added to `choice`.
+  std::vector<Candidate> candidates(const chipdock_node& node, KernelChoice& choice) const;
+  /// Why the kernel is not even asked, or "".
+  std::string mismatch(const chipdock_kernel& kernel, const chipdock_node& node) const;
+  void note_layouts(const chipdock_kernel& kernel);
+
   std::shared_ptr<Device> device_;
   size_t count_ = 0;
+  std::vector<uint32_t> layouts_;
   std::unordered_map<std::string, std::vector<const chipdock_kernel*>> by_op_;  ///< "domain:op"
 };
 
@@ -68,6 +94,7 @@ class NodeDescription {
     bool given = false;
     chipdock_dtype dtype{};
     bool known = false;
+    uint32_t layout = 0;
     Dims dims;
     const void* constant = nullptr;
     uint64_t constant_size = 0;
