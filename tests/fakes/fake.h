@@ -123,6 +123,7 @@ static FAKE_UNUSED chipdock_status CHIPDOCK_CALL fake_copy(chipdock_device* devi
 #define FAKE_OPEN fake_open
 #define FAKE_ALLOC fake_alloc
 #define FAKE_COPY fake_copy
+#define FAKE_ADDRESS NULL
 #ifndef FAKE_DEVICE_HEADER
 #define FAKE_DEVICE_HEADER CHIPDOCK_TABLE(DEVICE, device)
 #endif
@@ -173,7 +174,7 @@ static FAKE_UNUSED chipdock_status CHIPDOCK_CALL fake_copy(chipdock_device* devi
                                               NULL,                                               \
                                               NULL,                                               \
                                               NULL,                                               \
-                                              NULL,                                               \
+                                              FAKE_ADDRESS,                                       \
                                               NULL,                                               \
                                               NULL,                                               \
                                               NULL,                                               \

@@ -31,6 +31,7 @@ Frame::Frame(Specialization& spec) : spec_(spec), plan_(spec.plan) {
       tensor->struct_size = sizeof(chipdock_tensor);
       tensor->dtype = slot.dtype;
       tensor->rank = static_cast<int32_t>(slot.dims.size());
+      tensor->layout = slot.layout;
       tensor->shape = slot.dims.data();
     }
     if (slot.kind == SlotKind::kConstant || slot.kind == SlotKind::kStatic) point(s);

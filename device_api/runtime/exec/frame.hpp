@@ -51,6 +51,7 @@ class Frame {
   void launch_step(size_t run_index, Stream* stream);
   void execute_copy(const Step& step, const RunOptions& options);
   void execute_dynamic(const RunStep& run, const RunOptions& options);
+  std::vector<uint32_t> output_layouts(const Step& step) const;
   std::vector<TensorRef> run_dynamic(const Step& step, const RunStep& run,
                                      const std::vector<const TensorRef*>& inputs,
                                      const RunOptions& options);

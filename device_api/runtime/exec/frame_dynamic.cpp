@@ -26,6 +26,14 @@ void Frame::execute_dynamic(const RunStep& run, const RunOptions& options) {
   for (const int32_t slot : run.release) produced_[static_cast<size_t>(slot)] = TensorRef{};
 }
 
+std::vector<uint32_t> Frame::output_layouts(const Step& step) const {
+  std::vector<uint32_t> layouts(step.outputs.size(), 0);
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    if (step.outputs[i] >= 0) layouts[i] = state(step.outputs[i]).layout;
+  }
+  return layouts;
+}
+
 std::vector<TensorRef> Frame::run_dynamic(const Step& step, const RunStep& run,
                                           const std::vector<const TensorRef*>& inputs,
                                           const RunOptions& options) {
@@ -77,7 +85,8 @@ std::vector<TensorRef> Frame::run_dynamic(const Step& step, const RunStep& run,
                 plan_.options().deterministic,
                 options.seed,
                 static_cast<uint64_t>(run.step) << 40,
-                on_device ? stream_ : nullptr};
+                on_device ? stream_ : nullptr,
+                output_layouts(step)};
   return run_node(call, inputs, dtypes);
 }
 
@@ -102,7 +111,8 @@ void Frame::record(const RunStep& run, const RunOptions& options, int64_t start_
       if (step.outputs[i] < 0) continue;
       const TensorRef out = tensor(step.outputs[i]);
       line.args.emplace_back("output " + std::to_string(i),
-                             kit::dtype_name(out.dtype) + to_string(out.dims));
+                             kit::dtype_name(out.dtype) + to_string(out.dims) +
+                                 (out.layout == 0 ? "" : " layout " + std::to_string(out.layout)));
     }
   }
   options.profiler->add(std::move(line));

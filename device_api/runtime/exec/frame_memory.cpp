@@ -21,6 +21,8 @@ TensorRef Frame::tensor(int32_t slot) const {
   TensorRef out;
   out.dtype = s.dtype;
   out.dims = s.dims;
+  out.layout = s.layout;
+  out.layout_bytes = s.layout_bytes;
   if (s.kind == SlotKind::kInput) {
     const TensorRef& input = inputs_[static_cast<size_t>(s.index)];
     if (is_host_dtype(s.dtype)) return input;

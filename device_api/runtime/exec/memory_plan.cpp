@@ -12,20 +12,6 @@ uint64_t align_up(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) & ~(alignment - 1);
 }
 
-uint64_t live_peak(const std::vector<Lifetime>& lifetimes) {
-  std::map<int32_t, int64_t> change;  // bytes that begin or end to live at a step
-  for (const Lifetime& t : lifetimes) {
-    change[t.first] += static_cast<int64_t>(t.bytes);
-    change[t.last + 1] -= static_cast<int64_t>(t.bytes);
-  }
-  int64_t live = 0, peak = 0;
-  for (const auto& [step, delta] : change) {
-    live += delta;
-    peak = std::max(peak, live);
-  }
-  return static_cast<uint64_t>(peak);
-}
-
 /// Sets offsets in this order, each at the first gap that is large enough; returns the arena.
 uint64_t place(std::vector<Lifetime>& lifetimes, const std::vector<size_t>& order,
                uint64_t alignment) {
@@ -65,6 +51,20 @@ constexpr bool (*kOrders[])(const Lifetime&, const Lifetime&) = {
 };
 
 }  // namespace
+
+uint64_t live_peak(const std::vector<Lifetime>& lifetimes) {
+  std::map<int32_t, int64_t> change;  // bytes that begin or end to live at a step
+  for (const Lifetime& t : lifetimes) {
+    change[t.first] += static_cast<int64_t>(t.bytes);
+    change[t.last + 1] -= static_cast<int64_t>(t.bytes);
+  }
+  int64_t live = 0, peak = 0;
+  for (const auto& [step, delta] : change) {
+    live += delta;
+    peak = std::max(peak, live);
+  }
+  return static_cast<uint64_t>(peak);
+}
 
 MemoryPlan plan_memory(std::vector<Lifetime>& lifetimes, uint64_t alignment) {
   MemoryPlan plan;

@@ -22,6 +22,9 @@ struct MemoryPlan {
   uint64_t lower_bound = 0;  ///< Largest sum of live bytes at any step: no plan can be smaller.
 };
 
+/// The largest sum of bytes that are live at one step.
+uint64_t live_peak(const std::vector<Lifetime>& lifetimes);
+
 /// Sets every offset, at multiples of `alignment` (a power of two).
 MemoryPlan plan_memory(std::vector<Lifetime>& lifetimes, uint64_t alignment);
 

@@ -143,7 +143,8 @@ std::vector<TensorRef> run_node(const NodeCall& call, const std::vector<const Te
   Arguments out(shapes.size());
   for (size_t i = 0; i < shapes.size(); ++i) {
     if (call.node.outputs[i] < 0) continue;
-    outputs[i] = make_tensor(device, shapes[i].dtype, shapes[i].dims, call.stream);
+    const uint32_t layout = call.output_layouts.empty() ? 0 : call.output_layouts[i];
+    outputs[i] = make_tensor(device, shapes[i].dtype, shapes[i].dims, call.stream, layout);
     if (has_bit(call.host_outputs, i) && outputs[i].buffer != nullptr &&
         outputs[i].host() == nullptr) {
       std::shared_ptr<char[]> bytes(new char[outputs[i].bytes()]);

@@ -27,6 +27,7 @@ struct NodeCall {
   uint64_t seed = 0;
   uint64_t seed_offset = 0;
   std::shared_ptr<Stream> stream = nullptr;
+  std::vector<uint32_t> output_layouts = {};  ///< Empty: all 0.
 };
 
 /// Runs the shape function: dtypes come preset in `outputs`. Errors name the node.

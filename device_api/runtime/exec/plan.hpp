@@ -50,6 +50,7 @@ struct PlanOptions {
   bool deterministic = false;
   size_t cached_signatures = 32;  ///< Bound of the cache of specializations.
   CapturePolicy capture = CapturePolicy::kAuto;
+  bool layouts = true;  ///< Whether values may be in private layouts of the device.
 };
 
 enum class Side : uint8_t { kDevice, kHost };
@@ -93,6 +94,7 @@ struct NodeReport {
   int32_t since_version = 0;
   Placement placement = Placement::kDevice;
   std::string device;
+  uint32_t layout = 0;  ///< The private layout that the node works in, or brings values in or out.
 };
 
 /// A captured segment, as explain() tells it.

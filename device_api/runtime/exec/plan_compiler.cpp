@@ -57,6 +57,7 @@ void PlanCompiler::place_all() {
   find_operators();
   fold_constants();
   settle_fused();
+  settle_layouts();
   find_needed();
   for (size_t i = 0; i < graph().nodes.size(); ++i) {
     if (needed_[i]) place(i);
@@ -97,16 +98,16 @@ void PlanCompiler::set_constant(int32_t value, IrConstant constant) {
   constants_[value] = std::move(entry);
 }
 
-void PlanCompiler::find_needed() {
+std::vector<bool> PlanCompiler::live_nodes() const {
   std::vector<bool> live(graph().values.size(), false);
   for (int32_t output : graph().outputs) live[static_cast<size_t>(output)] = true;
-  needed_.resize(graph().nodes.size(), false);
+  std::vector<bool> needed(graph().nodes.size(), false);
   for (size_t i = graph().nodes.size(); i-- > 0;) {
     const IrNode& node = *graph().nodes[i];
     if (folded_[i]) continue;
-    needed_[i] = std::any_of(node.outputs.begin(), node.outputs.end(),
-                             [&](int32_t v) { return v >= 0 && live[static_cast<size_t>(v)]; });
-    if (!needed_[i]) continue;
+    needed[i] = std::any_of(node.outputs.begin(), node.outputs.end(),
+                            [&](int32_t v) { return v >= 0 && live[static_cast<size_t>(v)]; });
+    if (!needed[i]) continue;
     for (int32_t v : node.inputs) {
       if (v >= 0) live[static_cast<size_t>(v)] = true;
     }
@@ -114,6 +115,11 @@ void PlanCompiler::find_needed() {
       for (const auto& [outer, inner] : body.captures) live[static_cast<size_t>(outer)] = true;
     }
   }
+  return needed;
+}
+
+void PlanCompiler::find_needed() {
+  needed_ = live_nodes();
   host_value_.assign(graph().values.size(), false);
   shape_value_.assign(graph().values.size(), false);
   for (int32_t input : graph().inputs) {
@@ -169,7 +175,8 @@ bool PlanCompiler::belongs_to_host(const IrNode& node, const Op& op) const {
   return any;
 }
 
-KernelChoice PlanCompiler::choose(const IrNode& node, Side side) const {
+NodeDescription PlanCompiler::describe_node(const IrNode& node, const LayoutForm* form,
+                                            uint32_t layout) const {
   std::vector<NodeDescription::Value> in(node.inputs.size()), out(node.outputs.size());
   auto describe_value = [&](int32_t v, NodeDescription::Value& value) {
     if (v < 0) return;
@@ -188,8 +195,15 @@ KernelChoice PlanCompiler::choose(const IrNode& node, Side side) const {
   };
   for (size_t i = 0; i < in.size(); ++i) describe_value(node.inputs[i], in[i]);
   for (size_t i = 0; i < out.size(); ++i) describe_value(node.outputs[i], out[i]);
-  const NodeDescription description(node, in, out, plan_->options_.math_mode);
-  return kernels(side).choose(description.get());
+  for (size_t i = 0; form != nullptr && i < in.size(); ++i)
+    in[i].layout = form->inputs[i] ? layout : 0;
+  for (size_t i = 0; form != nullptr && i < out.size(); ++i)
+    out[i].layout = form->outputs[i] ? layout : 0;
+  return NodeDescription(node, in, out, plan_->options_.math_mode);
+}
+
+KernelChoice PlanCompiler::choose(const IrNode& node, Side side) const {
+  return kernels(side).choose(describe_node(node).get());
 }
 
 void PlanCompiler::place(size_t index) {
@@ -200,7 +214,9 @@ void PlanCompiler::place(size_t index) {
   Step step;
   step.node = &node;
   step.op = &op;
-  step.side = belongs_to_host(node, op) ? Side::kHost : Side::kDevice;
+  const auto settled = settled_.find(&node);
+  const bool laid_out = settled != settled_.end();
+  step.side = !laid_out && belongs_to_host(node, op) ? Side::kHost : Side::kDevice;
   Placement placement = step.side == Side::kHost ? Placement::kShape : Placement::kDevice;
   std::string reason;
   const bool extra_output =
@@ -220,7 +236,7 @@ void PlanCompiler::place(size_t index) {
     step.kind = StepKind::kShapeOf;
     placement = Placement::kShape;
   } else {
-    KernelChoice choice = choose(node, step.side);
+    KernelChoice choice = laid_out ? settled->second.choice : choose(node, step.side);
     if (choice.instance == nullptr && !choice.needs_shape && !plan_->same_device() &&
         step.side == Side::kDevice) {
       reason = choice.reason + (choice.reason.empty() || choice.reason.back() == '\n' ? "" : "\n");
@@ -239,6 +255,7 @@ void PlanCompiler::place(size_t index) {
       missing_.push_back({describe(node), first_line(choice.reason)});
       return;
     }
+    if (laid_out) reason = "works in layout " + std::to_string(settled->second.layout) + "\n";
     reason += choice.reason;
     step.instance = choice.instance;
     step.host_inputs = op.host_inputs;
@@ -252,6 +269,7 @@ void PlanCompiler::place(size_t index) {
   add_report(node, placement,
              step.instance != nullptr ? kernel_name(step.instance->kernel()) : std::string(),
              reason, step.kind == StepKind::kLaunch ? plan_->side_device(step.side).name() : "");
+  if (laid_out) plan_->report_.back().layout = settled->second.layout;
   plan_->steps_.push_back(std::move(step));
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "exec/layout_regions.hpp"
 #include "exec/plan.hpp"
 
 namespace chipdock::runtime {
@@ -29,6 +30,7 @@ class PlanCompiler {
   void find_operators();
   void fold_constants();
   void settle_fused();
+  void settle_layouts();
   void find_needed();
   void place(size_t index);
   void place_control(const IrNode& node);
@@ -45,6 +47,11 @@ class PlanCompiler {
   [[noreturn]] void report_missing() const;
   bool fold(const IrNode& node, const Op& op);
   bool belongs_to_host(const IrNode& node, const Op& op) const;
+  /// The nodes whose outputs somebody reads.
+  std::vector<bool> live_nodes() const;
+  /// What is known of a node; with a form, the arguments that it names are in `layout`.
+  NodeDescription describe_node(const IrNode& node, const LayoutForm* form = nullptr,
+                                uint32_t layout = 0) const;
   KernelChoice choose(const IrNode& node, Side side) const;
   void pack_inputs(const IrNode& node, Step& step);
   void connect(const IrNode& node, Step& step, Placement placement);
@@ -62,6 +69,13 @@ class PlanCompiler {
   void add_copy(int32_t source, int32_t target);
 
   std::shared_ptr<Plan> plan_;
+  class LayoutPass;
+  /// A node that works in a private layout, with its kernel.
+  struct Settled {
+    uint32_t layout = 0;
+    KernelChoice choice;
+  };
+  std::map<const IrNode*, Settled> settled_;
   std::map<int32_t, HashedConstant> constants_;  ///< By value number, folded ones too.
   std::vector<const Op*> ops_;           ///< By node; NULL for control flow and host operators.
   std::vector<const HostOp*> host_ops_;  ///< By node; NULL for all others.

@@ -36,6 +36,7 @@ class Specializer {
     for (size_t i = 0; i < plan_.slots_.size(); ++i) {
       const auto value = static_cast<size_t>(plan_.slots_[i].value);
       result_->slots[i].dtype = plan_.graph_->values[value].dtype;
+      result_->slots[i].layout = plan_.graph_->values[value].layout;
       result_->slots[i].root = static_cast<int32_t>(i);
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -187,6 +188,10 @@ class Specializer {
       state.kind = SlotKind::kArena;
       state.dtype = shapes[i].dtype;
       state.dims = shapes[i].dims;
+      if (state.layout != 0) {
+        state.layout_bytes =
+            layout_bytes(*instance->device(), state.layout, state.dtype, state.dims);
+      }
     }
     RunStep run;
     run.step = index;
@@ -227,6 +232,9 @@ class Specializer {
                    const std::vector<ShapeOutput>& shapes) {
     const bool host_side = plan_.same_device() || step.side == Side::kHost;
     if (!host_side || (step.op->flags & kOpRandom) != 0) return false;
+    for (const int32_t s : step.outputs) {
+      if (s >= 0 && slot(s).layout != 0) return false;  // what is fixed is read by its elements
+    }
     uint64_t bytes = 0;
     for (const ShapeOutput& shape : shapes) {
       uint64_t n = 1;
@@ -270,6 +278,7 @@ class Specializer {
       tensors[i].struct_size = sizeof(chipdock_tensor);
       tensors[i].dtype = state.dtype;
       tensors[i].rank = static_cast<int32_t>(state.dims.size());
+      tensors[i].layout = state.layout;
       tensors[i].shape = state.dims.data();
       (input ? inputs[i] : outputs[i - inputs.size()]) = &tensors[i];
     }
@@ -295,6 +304,14 @@ class Specializer {
       state.kind = slot(state.root).kind;
       state.index = slot(state.root).index;
     }
+  }
+
+  /// The largest sum of live activations if none had a private layout.
+  uint64_t plain_lower_bound(const std::vector<Lifetime>& lifetimes,
+                             const std::vector<int32_t>& owners) {
+    std::vector<Lifetime> plain = lifetimes;
+    for (size_t i = 0; i < plain.size(); ++i) plain[i].bytes = slot(owners[i]).plain_bytes();
+    return live_peak(plain);
   }
 
   void lay_out_memory() {
@@ -339,6 +356,7 @@ class Specializer {
         const MemoryPlan alone = plan_memory(activations, plan_.side_device(side).alignment());
         result_->activation_bytes = alone.arena_bytes;
         result_->activation_lower_bound = alone.lower_bound;
+        result_->layout_padding = alone.lower_bound - plain_lower_bound(lifetimes, owners);
       }
       for (size_t r = 0; r < result_->steps.size(); ++r) {
         const RunStep& run = result_->steps[r];

@@ -36,13 +36,17 @@ struct SlotState {
   int32_t root = -1;  ///< The slot whose memory this one shows; itself if it is no view.
   int32_t index = -1;
   uint64_t offset = 0;
+  uint32_t layout = 0;        ///< As chipdock_tensor.layout.
+  uint64_t layout_bytes = 0;  ///< What layout_size said for this signature, if `layout` is not 0.
   TensorRef fixed;
 
-  uint64_t bytes() const {
+  /// Of the elements alone.
+  uint64_t plain_bytes() const {
     uint64_t n = 1;
     for (int64_t d : dims) n *= static_cast<uint64_t>(d);
     return kit::dtype_bytes(dtype, n);
   }
+  uint64_t bytes() const { return layout != 0 ? layout_bytes : plain_bytes(); }
 };
 
 struct RunStep {
@@ -65,6 +69,7 @@ struct Specialization {
   MemoryPlan memory[2];                 ///< By side; workspaces included.
   uint64_t activation_bytes = 0;        ///< Of memory[0], what activations alone need with sharing.
   uint64_t activation_lower_bound = 0;  ///< Largest sum of live activations.
+  uint64_t layout_padding = 0;          ///< Of it, what private layouts take beside the elements.
 
   std::unique_ptr<Frame> take_frame();
   void give_frame(std::unique_ptr<Frame> frame);

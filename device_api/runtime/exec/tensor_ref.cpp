@@ -57,6 +57,7 @@ void fill_tensor(chipdock_tensor& out, const TensorRef& tensor, bool as_host) {
   out.struct_size = sizeof(chipdock_tensor);
   out.dtype = tensor.dtype;
   out.rank = static_cast<int32_t>(tensor.dims.size());
+  out.layout = tensor.layout;
   out.shape = tensor.dims.data();
   if (tensor.buffer == nullptr) return;
   if (as_host || tensor.buffer->memory() == nullptr) {
@@ -67,12 +68,33 @@ void fill_tensor(chipdock_tensor& out, const TensorRef& tensor, bool as_host) {
   }
 }
 
+uint64_t layout_bytes(Device& device, uint32_t layout, chipdock_dtype dtype, const Dims& dims) {
+  if (element_count(dims) == 0) return 0;
+  chipdock_value value{};
+  value.struct_size = sizeof(value);
+  value.dtype = dtype;
+  value.rank = static_cast<int32_t>(dims.size());
+  value.layout = layout;
+  value.dims = dims.data();
+  uint64_t bytes = 0;
+  ErrorRecord error;
+  device.check_call(device.tables().kernel.layout_size(device.handle(), &value, &bytes, &error),
+                    error, "kernel.layout_size");
+  if (bytes == 0) {
+    raise(CHIPDOCK_INTERNAL, device.name(), " kernel.layout_size returned OK with 0 bytes for ",
+          kit::dtype_name(dtype), to_string(dims), " in layout ", layout, " [BASE-8]");
+  }
+  return bytes;
+}
+
 TensorRef make_tensor(Device& device, chipdock_dtype dtype, Dims dims,
-                      const std::shared_ptr<Stream>& stream) {
+                      const std::shared_ptr<Stream>& stream, uint32_t layout) {
   TensorRef tensor;
   tensor.dtype = dtype;
   check_bytes(dtype, dims, "tensor");
   tensor.dims = std::move(dims);
+  tensor.layout = layout;
+  if (layout != 0) tensor.layout_bytes = layout_bytes(device, layout, dtype, tensor.dims);
   const uint64_t bytes = tensor.bytes();
   if (bytes > 0) tensor.buffer = device.allocate(bytes, stream);
   return tensor;

@@ -36,13 +36,17 @@ struct TensorRef {
   std::shared_ptr<Buffer> buffer;            ///< NULL only if there are no elements.
   uint64_t offset = 0;                       ///< Bytes from the start of `buffer`.
   std::shared_ptr<const HostObject> object;  ///< Set for host values alone; they have no buffer.
+  uint32_t layout = 0;        ///< As chipdock_tensor.layout. Never of a plan's inputs and outputs.
+  uint64_t layout_bytes = 0;  ///< What layout_size said, if `layout` is not 0.
 
   int64_t size() const {
     int64_t n = 1;
     for (int64_t d : dims) n *= d;
     return n;
   }
-  uint64_t bytes() const { return kit::dtype_bytes(dtype, static_cast<uint64_t>(size())); }
+  uint64_t bytes() const {
+    return layout != 0 ? layout_bytes : kit::dtype_bytes(dtype, static_cast<uint64_t>(size()));
+  }
   /// Host address of element 0, or NULL if the memory is not readable by the host.
   char* host() const {
     if (buffer == nullptr || buffer->host_address() == nullptr) return nullptr;
@@ -79,9 +83,13 @@ void check_bytes(chipdock_dtype dtype, const Dims& dims, std::string_view what);
 /// address is handed over (KRN-7), else the memory handle where there is one.
 void fill_tensor(chipdock_tensor& out, const TensorRef& tensor, bool as_host);
 
+/// Bytes of a tensor in a private layout of `device`, which the plugin is asked for; 0 if it has no
+/// elements.
+uint64_t layout_bytes(Device& device, uint32_t layout, chipdock_dtype dtype, const Dims& dims);
+
 /// A fresh tensor on `device`; no memory is taken if it has no elements.
 TensorRef make_tensor(Device& device, chipdock_dtype dtype, Dims dims,
-                      const std::shared_ptr<Stream>& stream);
+                      const std::shared_ptr<Stream>& stream, uint32_t layout = 0);
 
 /// Copies between host memory and a tensor; ended on return.
 void write_tensor(const TensorRef& tensor, const void* source, Stream* stream);
