@@ -176,6 +176,7 @@ PlanOptions plan_options(const py::dict& given) {
   options.capture = capture == "on"    ? runtime::CapturePolicy::kOn
                     : capture == "off" ? runtime::CapturePolicy::kOff
                                        : runtime::CapturePolicy::kAuto;
+  options.layouts = given["layouts"].cast<bool>();
   return options;
 }
 
@@ -210,6 +211,7 @@ py::list report_list(const Plan& plan) {
     entry["device"] = line.device;
     entry["kernel"] = line.kernel;
     entry["reason"] = line.reason;
+    entry["layout"] = line.layout;
     out.append(entry);
   }
   return out;
@@ -301,6 +303,7 @@ py::dict memory_report(Plan& plan, const std::vector<Dims>& inputs) {
   out["weight_bytes"] = plan.weight_bytes();
   out["activation_bytes"] = spec->activation_bytes;
   out["activation_lower_bound"] = spec->activation_lower_bound;
+  out["layout_padding"] = spec->layout_padding;
   out["workspace_bytes"] = workspace;
   out["arena_bytes"] = spec->memory[0].arena_bytes;
   out["host_arena_bytes"] = spec->memory[1].arena_bytes;

@@ -956,7 +956,8 @@ class Plan:
             host: Where shape work and fallbacks run; may be `device`.
             options: fallback ("error", "warn" or "allow"), threads (0: as opened), memory_limit
                 (bytes, 0: none), deterministic, cached_signatures (shapes kept
-                prepared), capture (auto, on or off).
+                prepared), capture (auto, on or off), layouts (whether values may be in private
+                layouts of the device).
 
         Returns:
             The plan.
@@ -995,7 +996,8 @@ class Plan:
         """Say where each node runs.
 
         Returns:
-            A dict per node: name, op, since_version, placement, device, kernel and reason.
+            A dict per node: name, op, since_version, placement, device, kernel, reason and
+            layout.
         """
     def segments(self) -> list[tuple[list[tuple[int, ...]], list[tuple[str, str]]]]:
         """Say what is captured.
@@ -1011,7 +1013,8 @@ class Plan:
             input_shapes: Extents of each input.
 
         Returns:
-            weight_bytes, activation_bytes, activation_lower_bound, workspace_bytes, arena_bytes,
+            weight_bytes, activation_bytes, activation_lower_bound, layout_padding (of the last,
+            what private layouts take beside the elements), workspace_bytes, arena_bytes,
             host_arena_bytes, steps and dynamic_steps.
 
         Raises:

@@ -21,6 +21,8 @@ class NodePlacement:
         device: Device name; "" for views.
         kernel: Kernel name; "" if none runs.
         reason: Why this kernel: one line for each that was looked at.
+        layout: Private layout of the device that the node works in, or that a Reorder brings a
+            value into or out of; 0 for none.
     """
 
     name: str
@@ -30,6 +32,7 @@ class NodePlacement:
     device: str
     kernel: str
     reason: str
+    layout: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class Explanation:
         lines = [f"{len(self.nodes)} nodes: {head}"]
         lines += [
             f"  {n.op}-{n.since_version:<4} {n.placement:<9} {n.device:<10} {n.kernel:<28} {n.name}"
+            + (f" (layout {n.layout})" if n.layout else "")
             for n in self.nodes
             if n.placement not in {"view", "folded"}
         ]

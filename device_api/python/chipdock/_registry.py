@@ -22,6 +22,7 @@ __all__ = [
     "devices",
     "fallback_policy",
     "host_device",
+    "layouts_wanted",
     "open_plugin",
     "plugins",
 ]
@@ -300,6 +301,19 @@ def capture_policy() -> str:
         text = f"INVALID_ARGUMENT: CHIPDOCK_CAPTURE is {named!r}, allowed are auto, on and off"
         raise InvalidArgumentError(text)
     return named
+
+
+def layouts_wanted() -> bool:
+    """Whether values may be in private layouts between nodes: CHIPDOCK_LAYOUTS, or yes.
+
+    Raises:
+        InvalidArgumentError: The variable is something else than on or off.
+    """
+    named = os.environ.get("CHIPDOCK_LAYOUTS", "on")
+    if named not in {"on", "off"}:
+        text = f"INVALID_ARGUMENT: CHIPDOCK_LAYOUTS is {named!r}, allowed are on and off"
+        raise InvalidArgumentError(text)
+    return named == "on"
 
 
 _host: "_core.Device | None" = None

@@ -118,6 +118,7 @@ def _compile(  # noqa: PLR0917  one caller each, and all seven are the key of th
         "deterministic": False,
         "cached_signatures": 16,
         "capture": "off",
+        "layouts": False,
     }
     return _core.Plan.compile(lowered, target, host_device(target), options)
 

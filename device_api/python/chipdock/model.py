@@ -17,7 +17,7 @@ from chipdock._lower import lower
 from chipdock._onnx_file import read_model
 from chipdock._onnx_types import ValueInfo
 from chipdock._profile import active_profiler
-from chipdock._registry import capture_policy, fallback_policy, host_device
+from chipdock._registry import capture_policy, fallback_policy, host_device, layouts_wanted
 from chipdock._registry import device as find_device
 from chipdock.errors import InvalidArgumentError
 
@@ -136,7 +136,8 @@ class Model:
 
         Returns:
             weight_bytes, activation_bytes (with shared storage), activation_lower_bound (largest
-            sum of live activations), workspace_bytes, arena_bytes, and the number of steps.
+            sum of live activations), layout_padding (of that, what private layouts take beside the
+            elements), workspace_bytes, arena_bytes, and the number of steps.
 
         Raises:
             InvalidArgumentError: A name is missing, or the shapes do not fit the model.
@@ -309,6 +310,7 @@ def load(
         "deterministic": False,
         "cached_signatures": _CACHED_SIGNATURES,
         "capture": capture_policy(),
+        "layouts": layouts_wanted(),
     }
     plan = _core.Plan.compile(graph, target, host_device(target), options)
     model = Model(plan, inputs, outputs, name)

@@ -89,6 +89,7 @@ def placement_data(model: "chipdock.Model") -> tuple[dict[str, int], list[dict[s
             "device": node.device,
             "kernel": node.kernel,
             "reason": node.reason,
+            "layout": node.layout,
         }
         for node in explained.nodes
     ]

@@ -109,7 +109,8 @@ def print_places(out: "Console", data: dict[str, Any], verbose: int) -> None:
         shown = table("op", "where", "device", "kernel", "node", fold=("kernel", "node"))
         for node in data["nodes"]:
             op = f"{node['op']}-{node['since_version']}"
-            row = (op, node["placement"], node["device"], node["kernel"], node["name"])
+            kernel = node["kernel"] + (f" (layout {node['layout']})" if node["layout"] else "")
+            row = (op, node["placement"], node["device"], kernel, node["name"])
             shown.add_row(*map(Text, row))
             if verbose > 1 and node["reason"]:
                 shown.add_row("", "", "", Text(node["reason"].strip(), "dim"), "")
