@@ -35,7 +35,7 @@ struct KernelSetup : Setup {
     tables.kernel.workspace_size = needs_32;
     return tables;
   }
-  KernelSetup() : Setup(kernel_tables()) {
+  explicit KernelSetup(const Tables& plain = kernel_tables()) : Setup(plain) {
     g_kernel = {};
     g_kernel.struct_size = sizeof(g_kernel);
     g_kernel.name = g_kernel.op = "Relu";
@@ -128,6 +128,105 @@ TEST(launch_after_destroy_and_bad_modes_are_refused) {
   CHECK_EQ(s.launch(), "OK");
   CHECK_EQ(s.text(s.tables.kernel.destroy(s.instance, &s.error)), "OK");
   CHECK_HAS(s.launch(), "instance is a kernel instance that was already ended [KRN-3]");
+}
+
+namespace {
+
+const uint32_t kLayout = 7;
+const chipdock_layout_rule kReads = {sizeof(chipdock_layout_rule), 0, 1, 0, &kLayout};
+const chipdock_layout_rule kWrites = {sizeof(chipdock_layout_rule), -1, 1, 0, &kLayout};
+const chipdock_layout_rule* const kRules[] = {&kReads, &kWrites};
+
+chipdock_status two_more(chipdock_device*, const chipdock_value* value, uint64_t* out,
+                         chipdock_error* error) {
+  if (value->layout != kLayout) return chipdock_fail(error, CHIPDOCK_UNSUPPORTED, "no such layout");
+  *out = (static_cast<uint64_t>(value->dims[0]) + 2) * 4;
+  return CHIPDOCK_OK;
+}
+
+/// An instance that reads and writes layout 7.
+struct LayoutSetup : KernelSetup {
+  static Tables layout_tables() {
+    Tables tables = kernel_tables();
+    tables.kernel.layout_size = two_more;
+    return tables;
+  }
+  LayoutSetup() : KernelSetup(layout_tables()) {
+    g_kernel.layout_rule_count = 2;
+    g_kernel.layout_rules = kRules;
+    value = desc_of<chipdock_value>();
+    value.layout = kLayout;
+    node.input_count = node.output_count = 1;
+    node.inputs = node.outputs = &values;
+    status = tables.kernel.create(device, &g_kernel, &node, &instance, &error);
+    input.layout = output.layout = kLayout;
+  }
+  chipdock_value value{};
+  const chipdock_value* values = &value;
+};
+
+}  // namespace
+
+TEST(layouts_are_those_of_the_rules_and_of_the_instance) {
+  LayoutSetup s;
+  CHECK_EQ(s.launch(), "OK");
+  s.output.layout = 0;
+  CHECK_HAS(s.launch(), "output 0 is in layout 0, the instance was created for layout 7 [KRN-8]");
+  s.output.layout = kLayout;
+  s.input.layout = 9;
+  CHECK_HAS(s.launch(), "input is in layout 9, which layout_size refuses: no such layout [KRN-8]");
+  uint64_t size = 0;
+  CHECK_HAS(s.text(s.tables.kernel.workspace_size(s.instance, &s.desc, &size, &s.error)),
+            "input 0 is in layout 9, the instance was created for layout 7 [KRN-8]");
+  s.input.layout = kLayout;
+  s.input.strides = &s.stride;
+  CHECK_HAS(s.launch(), "input is in layout 7 and has strides [KRN-8]");
+  s.input.strides = nullptr;
+  int32_t answer = 0;
+  double score = 0;
+  s.value.layout = 9;
+  const std::string foreign = "input 0 is in layout 9, which kernel Relu does not list for it";
+  CHECK_HAS(s.text(s.tables.kernel.supports(s.device, &g_kernel, &s.node, &answer, &s.error)),
+            foreign);
+  CHECK_HAS(s.text(s.tables.kernel.score(s.device, &g_kernel, &s.node, &score, &s.error)), foreign);
+  CHECK_HAS(s.text(s.tables.kernel.create(s.device, &g_kernel, &s.node, &s.instance, &s.error)),
+            foreign);
+}
+
+TEST(a_tensor_in_a_layout_has_the_bytes_that_the_plugin_says) {
+  LayoutSetup s;
+  s.extent = 14;  // 64 bytes with its padding
+  CHECK_EQ(s.launch(), "OK");
+  s.extent = 15;
+  CHECK_HAS(s.launch(), "output range 64+68 passes the allocation's 128 bytes [MEM-3]");
+  s.extent = 14;
+  g_kernel.alias_count = 0;
+  CHECK_EQ(s.launch(), "OK");
+  s.output.offset = 60;
+  CHECK_HAS(s.launch(), "output 0 overlaps input 0");
+  s.extent = 0;
+  s.input.memory = s.output.memory = nullptr;
+  CHECK_EQ(s.launch(), "OK");
+}
+
+TEST(a_layout_without_bytes_is_the_plugins_fault) {
+  Tables tables = pretend_tables();
+  tables.kernel.layout_size = [](chipdock_device*, const chipdock_value*, uint64_t* out,
+                                 chipdock_error*) {
+    *out = 0;
+    return chipdock_status{CHIPDOCK_OK};
+  };
+  Setup s(tables);
+  auto value = desc_of<chipdock_value>();
+  int64_t extent = 3;
+  value.rank = 1;
+  value.dims = &extent;
+  value.layout = kLayout;
+  uint64_t size = 1;
+  CHECK_HAS(s.text(s.tables.kernel.layout_size(s.device, &value, &size, &s.error)),
+            "returned 0 bytes for a tensor in layout 7 [BASE-8]");
+  extent = 0;
+  CHECK_EQ(s.text(s.tables.kernel.layout_size(s.device, &value, &size, &s.error)), "OK");
 }
 
 TEST(functions_end_with_their_module) {

@@ -4,26 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "kernel_rules.hpp"
+
 namespace chipdock::runtime {
 namespace {
-
-/// The rule for argument `index` of a side: its own, else the last one of that side (variadic
-/// operators).
-template <class Rule>
-const Rule* find_rule(const Rule* const* rules, uint32_t count, bool input, int32_t index) {
-  const Rule* best = nullptr;
-  int32_t best_index = -1;
-  for (uint32_t r = 0; r < count; ++r) {
-    const Rule* rule = rules[r];
-    if ((rule->argument >= 0) != input) continue;
-    const int32_t at = input ? rule->argument : -1 - rule->argument;
-    if (at <= index && at > best_index) {
-      best = rule;
-      best_index = at;
-    }
-  }
-  return best;
-}
 
 /// Empty if the dtypes fit, else what does not.
 std::string dtype_mismatch(const chipdock_kernel& kernel, bool input, uint32_t count,
@@ -31,7 +15,7 @@ std::string dtype_mismatch(const chipdock_kernel& kernel, bool input, uint32_t c
   for (uint32_t i = 0; i < count; ++i) {
     if (values[i] == nullptr) continue;
     const chipdock_dtype_rule* rule =
-        find_rule(kernel.dtype_rules, kernel.dtype_rule_count, input, static_cast<int32_t>(i));
+        find_rule(kernel.dtype_rules, kernel.dtype_rule_count, input, i);
     if (rule == nullptr) continue;
     const auto* end = rule->dtypes + rule->count;
     const bool fits = std::any_of(rule->dtypes, end, [&](chipdock_dtype allowed) {
@@ -78,14 +62,6 @@ uint32_t unknown_flags(const chipdock_kernel& kernel) {
   constexpr uint32_t kKnown = CHIPDOCK_KERNEL_CAPTURABLE | CHIPDOCK_KERNEL_SYNCHRONIZES |
                               CHIPDOCK_KERNEL_ACCEPTS_STRIDES | CHIPDOCK_KERNEL_DETERMINISTIC;
   return kernel.flags & ~kKnown;
-}
-
-bool admits_layout(const chipdock_kernel& kernel, bool input, size_t index, uint32_t layout) {
-  if (has_bit(input ? kernel.host_inputs : kernel.host_outputs, index)) return false;
-  const chipdock_layout_rule* rule =
-      find_rule(kernel.layout_rules, kernel.layout_rule_count, input, static_cast<int32_t>(index));
-  return rule != nullptr && std::find(rule->layouts, rule->layouts + rule->count, layout) !=
-                                rule->layouts + rule->count;
 }
 
 bool KernelRegistry::Candidate::operator<(const Candidate& other) const {

@@ -46,10 +46,6 @@ struct KernelChoice {
 /// plugin says by them what must not be missed. [BASE-11]
 uint32_t unknown_flags(const chipdock_kernel& kernel);
 
-/// Whether the kernel's rules let an argument be in `layout`, which is not 0. Arguments that the
-/// kernel reads or writes on the host are never in one.
-bool admits_layout(const chipdock_kernel& kernel, bool input, size_t index, uint32_t layout);
-
 class KernelRegistry {
  public:
   explicit KernelRegistry(std::shared_ptr<Device> device);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "exec/plan_compiler.hpp"
+#include "kernel_rules.hpp"
 
 namespace chipdock::runtime {
 

@@ -15,6 +15,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "builtin.hpp"
 
@@ -47,6 +48,7 @@ struct Handle {
   uint32_t flags = 0;  ///< As created: event flags, kernel flags.
   uint64_t host_inputs = 0;
   uint64_t host_outputs = 0;
+  std::vector<uint32_t> input_layouts, output_layouts;  ///< Of a kernel instance, as created.
   bool live = true;
   bool recorded = false;
 };

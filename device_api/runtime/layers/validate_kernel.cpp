@@ -1,56 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the kernel table, and of tensors for the compile table too.
-#include "validate.hpp"
+// Checks of the kernel table.
+#include "kernel_rules.hpp"
+#include "validate_tensor.hpp"
 
 namespace chipdock::runtime {
 
 using Book = Validator;
 
 namespace {
-
-/// Elements from the lowest to the highest that a tensor touches, as offsets from its first one.
-struct Extent {
-  bool empty = false;
-  int64_t lowest = 0;
-  int64_t highest = 0;
-};
-
-Extent extent_of(const Book& book, const chipdock_tensor& tensor, const char* what) {
-  Extent extent;
-  int64_t dense = 1;
-  for (int32_t i = tensor.rank; i-- > 0;) {
-    const int64_t dim = tensor.shape[i];
-    want(dim >= 0, book, "KRN-4", what, " has extent ", dim, " in dim ", i);
-    if (dim == 0) extent.empty = true;
-    if (extent.empty) continue;
-    const int64_t stride = tensor.strides != nullptr ? tensor.strides[i] : dense;
-    int64_t reach = 0;
-    const bool wraps = __builtin_mul_overflow(dim - 1, stride, &reach) ||
-                       __builtin_add_overflow(stride < 0 ? extent.lowest : extent.highest, reach,
-                                              stride < 0 ? &extent.lowest : &extent.highest) ||
-                       __builtin_mul_overflow(dense, dim, &dense);
-    want(!wraps, book, "KRN-4", what, " has more elements than 64 bits count");
-  }
-  return extent;
-}
-
-struct Bytes {
-  const void* memory = nullptr;
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
-
-/// The bytes of device memory that a checked tensor takes; none if it has none.
-Bytes bytes_of(const Book& book, const chipdock_tensor& tensor, const char* what) {
-  if (tensor.memory == nullptr || tensor.layout != 0) return {};
-  const Extent extent = extent_of(book, tensor, what);
-  if (extent.empty) return {};
-  const uint64_t back = kit::dtype_bytes(tensor.dtype, static_cast<uint64_t>(-extent.lowest));
-  const uint64_t forth = kit::dtype_bytes(tensor.dtype, static_cast<uint64_t>(extent.highest) + 1);
-  want(tensor.offset >= back, book, "MEM-3", what, " starts before its allocation");
-  want(forth <= UINT64_MAX - tensor.offset, book, "MEM-3", what, " range wraps");
-  return {tensor.memory, tensor.offset - back, tensor.offset + forth};
-}
 
 void value(const Book& book, const chipdock_value* given, const char* what) {
   if (given == nullptr) return;
@@ -80,28 +37,6 @@ void node(const Book& book, const chipdock_node* given) {
   for (uint32_t i = 0; i < node.output_count; ++i) value(book, node.outputs[i], "output");
 }
 
-}  // namespace
-
-void Validator::tensor(const chipdock_tensor* given, const void* device, bool with_memory,
-                       const char* what) {
-  const auto tensor = in_struct(*this, given, what);
-  want(tensor.rank >= 0 && tensor.rank <= CHIPDOCK_MAX_RANK, *this, "KRN-4", what, " has rank ",
-       tensor.rank, ", it is 0 to ", CHIPDOCK_MAX_RANK);
-  want(tensor.rank == 0 || tensor.shape != nullptr, *this, "KRN-4", what, " has a NULL shape");
-  const Extent extent = extent_of(*this, tensor, what);
-  if (!with_memory) return;
-  want(tensor.memory == nullptr || tensor.host == nullptr, *this, "KRN-7", what,
-       " has memory and host");
-  want(extent.empty || tensor.memory != nullptr || tensor.host != nullptr, *this, "KRN-10", what,
-       " has elements and neither memory nor host");
-  if (tensor.memory == nullptr) return;
-  const Bytes bytes = bytes_of(*this, tensor, what);
-  const uint64_t size = bytes.memory == nullptr ? 0 : bytes.end - bytes.begin;
-  range(device, tensor.memory, bytes.memory == nullptr ? tensor.offset : bytes.begin, size, what);
-}
-
-namespace {
-
 void list(Book& book, chipdock_device* device, const chipdock_kernel* const** out_kernels,
           uint64_t* out_count, chipdock_error*) {
   book.live(Kind::kDevice, device, "device");
@@ -126,12 +61,30 @@ void listed(Book& book, chipdock_device* device, const chipdock_kernel* const** 
   }
 }
 
+/// A layout beside 0 is one that the kernel's rules admit for the argument.
+void admitted(const Book& book, const chipdock_kernel& kernel, bool input, uint32_t index,
+              uint32_t layout) {
+  want(layout == 0 || admits_layout(kernel, input, index, layout), book, "KRN-8",
+       input ? "input " : "output ", index, " is in layout ", layout, ", which kernel ",
+       kernel.name, " does not list for it");
+}
+
+void node_of(const Book& book, const chipdock_kernel& kernel, const chipdock_node* given) {
+  node(book, given);
+  for (uint32_t i = 0; i < given->input_count; ++i) {
+    if (given->inputs[i] != nullptr) admitted(book, kernel, true, i, given->inputs[i]->layout);
+  }
+  for (uint32_t i = 0; i < given->output_count; ++i) {
+    if (given->outputs[i] != nullptr) admitted(book, kernel, false, i, given->outputs[i]->layout);
+  }
+}
+
 void supports(Book& book, chipdock_device* device, const chipdock_kernel* kernel,
               const chipdock_node* given, int32_t* out_answer, chipdock_error*) {
   book.live(Kind::kDevice, device, "device");
   book.live(Kind::kKernel, kernel, "kernel", device);
   want(out_answer != nullptr, book, "BASE-8", "out_answer is NULL");
-  node(book, given);
+  node_of(book, *kernel, given);
 }
 void supported(Book& book, chipdock_device*, const chipdock_kernel* kernel, const chipdock_node*,
                int32_t* out_answer, chipdock_error*) {
@@ -143,7 +96,7 @@ void score(Book& book, chipdock_device* device, const chipdock_kernel* kernel,
   book.live(Kind::kDevice, device, "device");
   book.live(Kind::kKernel, kernel, "kernel", device);
   want(out_score != nullptr, book, "BASE-8", "out_score is NULL");
-  node(book, given);
+  node_of(book, *kernel, given);
 }
 void scored(Book& book, chipdock_device*, const chipdock_kernel* kernel, const chipdock_node*,
             double* out_score, chipdock_error*) {
@@ -155,13 +108,22 @@ void create(Book& book, chipdock_device* device, const chipdock_kernel* kernel,
   book.live(Kind::kDevice, device, "device");
   book.live(Kind::kKernel, kernel, "kernel", device);
   want(out_instance != nullptr, book, "BASE-8", "out_instance is NULL");
-  node(book, given);
+  node_of(book, *kernel, given);
+}
+std::vector<uint32_t> layouts_of(uint32_t count, const chipdock_value* const* values) {
+  std::vector<uint32_t> layouts(count, 0);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (values[i] != nullptr) layouts[i] = values[i]->layout;
+  }
+  return layouts;
 }
 void created(Book& book, chipdock_device* device, const chipdock_kernel* kernel,
-             const chipdock_node*, chipdock_kernel_instance** out_instance, chipdock_error*) {
+             const chipdock_node* node, chipdock_kernel_instance** out_instance, chipdock_error*) {
   Handle entry;
   entry.device = device;
   entry.parent = kernel;
+  entry.input_layouts = layouts_of(node->input_count, node->inputs);
+  entry.output_layouts = layouts_of(node->output_count, node->outputs);
   book.add(Kind::kInstance, *out_instance, entry, "instance");
 }
 void destroy(Book& book, chipdock_kernel_instance* instance, chipdock_error*) {
@@ -196,14 +158,27 @@ chipdock_launch_desc check_launch(Book& book, const chipdock_launch_desc* desc) 
   return given;
 }
 
+/// Each argument has the layout that the instance was made for.
+void same_layouts(const Book& book, uint32_t count, const chipdock_tensor* const* tensors,
+                  const std::vector<uint32_t>& layouts, const char* what) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (tensors[i] == nullptr) continue;
+    const uint32_t created = i < layouts.size() ? layouts[i] : 0;
+    want(tensors[i]->layout == created, book, "KRN-8", what, " ", i, " is in layout ",
+         tensors[i]->layout, ", the instance was created for layout ", created);
+  }
+}
+
 void workspace_size(Book& book, chipdock_kernel_instance* instance,
                     const chipdock_launch_desc* desc, uint64_t* out_size, chipdock_error*) {
-  const void* device = book.live(Kind::kInstance, instance, "instance").device;
+  const Handle entry = book.live(Kind::kInstance, instance, "instance");
   want(out_size != nullptr, book, "BASE-8", "out_size is NULL");
   const auto given = check_launch(book, desc);
   for (uint32_t i = 0; i < given.input_count; ++i) {
-    if (given.inputs[i] != nullptr) book.tensor(given.inputs[i], device, false, "input");
+    if (given.inputs[i] != nullptr) book.tensor(given.inputs[i], entry.device, false, "input");
   }
+  same_layouts(book, given.input_count, given.inputs, entry.input_layouts, "input");
+  same_layouts(book, given.output_count, given.outputs, entry.output_layouts, "output");
 }
 
 /// [KRN-7] [KRN-8] for one argument; `host_mask` is the kernel's own, the operator may add to it.
@@ -217,13 +192,14 @@ void argument(Book& book, const chipdock_tensor* tensor, const void* device, uin
        " has strides, which the kernel does not accept");
 }
 
-void aliases(Book& book, const chipdock_launch_desc& desc, const chipdock_kernel& kernel) {
+void aliases(Book& book, const chipdock_launch_desc& desc, const chipdock_kernel& kernel,
+             const void* device) {
   for (uint32_t o = 0; o < desc.output_count; ++o) {
     if (desc.outputs[o] == nullptr) continue;
-    const Bytes output = bytes_of(book, *desc.outputs[o], "output");
+    const Bytes output = bytes_of(book, *desc.outputs[o], device, "output");
     for (uint32_t i = 0; i < desc.input_count && output.memory != nullptr; ++i) {
       if (desc.inputs[i] == nullptr) continue;
-      const Bytes input = bytes_of(book, *desc.inputs[i], "input");
+      const Bytes input = bytes_of(book, *desc.inputs[i], device, "input");
       if (input.memory != output.memory || input.end <= output.begin || output.end <= input.begin) {
         continue;
       }
@@ -261,7 +237,9 @@ void launch(Book& book, chipdock_kernel_instance* instance, const chipdock_launc
       book.tensor(given.extents[o], entry.device, true, "extents");
     }
   }
-  aliases(book, given, kernel);
+  same_layouts(book, given.input_count, given.inputs, entry.input_layouts, "input");
+  same_layouts(book, given.output_count, given.outputs, entry.output_layouts, "output");
+  aliases(book, given, kernel, entry.device);
   if (given.workspace != nullptr) {
     book.range(entry.device, given.workspace, given.workspace_offset, given.workspace_size,
                "workspace");
@@ -285,6 +263,13 @@ void layout_size(Book& book, chipdock_device* device, const chipdock_value* give
   want(given != nullptr && out_size != nullptr, book, "BASE-8", "value or out_size is NULL");
   value(book, given, "value");
 }
+void laid_out(Book& book, chipdock_device*, const chipdock_value* given, uint64_t* out_size,
+              chipdock_error*) {
+  const bool empty = std::find(given->dims, given->dims + std::max(given->rank, 0), 0) !=
+                     given->dims + std::max(given->rank, 0);
+  expect(*out_size != 0 || empty, book, "BASE-8", "returned 0 bytes for a tensor in layout ",
+         given->layout);
+}
 
 }  // namespace
 
@@ -303,6 +288,7 @@ void add_kernel_checks(Validator::Checks& checks) {
   CHIPDOCK_BEFORE(checks, kernel_workspace_size, workspace_size);
   CHIPDOCK_BEFORE(checks, kernel_launch, launch);
   CHIPDOCK_BEFORE(checks, kernel_layout_size, layout_size);
+  CHIPDOCK_SUCCESS(checks, kernel_layout_size, laid_out);
 }
 
 }  // namespace chipdock::runtime
