@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -346,6 +347,39 @@ TEST(a_device_that_is_its_own_host_has_layouts_too) {
   const auto plan = Plan::compile(net.graph, device, device, options);
   CHECK_EQ(shown(*plan), "Reorder7 Neg7 Relu7 Neg7 Reorder7 Exp");
   CHECK(run(*plan, {3, 3}) == run(*compile(net, device, false), {3, 3}));
+}
+
+TEST(graphs_made_at_random_compute_what_they_do_without_layouts) {
+  const char* const ops[] = {"Neg", "Neg", "Sqrt", "Ceil", "Floor", "Relu", "Add", "Exp", "Abs"};
+  const auto device = open_layouts();
+  size_t with_layouts = 0;
+  for (uint32_t seed = 0; seed < 150; ++seed) {
+    std::mt19937 numbers(seed);
+    const auto below = [&](size_t limit) { return numbers() % limit; };
+    Net net({"x", "z"});
+    std::vector<std::string> names = {"x", "z"};
+    const size_t length = 2 + below(14);
+    for (size_t i = 0; i < length; ++i) {
+      // Mostly what was computed last: regions are chains with branches.
+      const auto pick = [&] {
+        const size_t back = below(3) == 0 ? below(names.size()) : 0;
+        return names[names.size() - 1 - back];
+      };
+      const std::string op = ops[below(std::size(ops))];
+      const std::string name = "t" + std::to_string(i);
+      std::vector<std::string> inputs = {pick()};
+      if (op == "Add") inputs.push_back(pick());
+      net.add(name, op, inputs);
+      names.push_back(name);
+    }
+    net.output(names.back());
+    while (below(2) == 0) net.output(names[2 + below(length)]);
+    const auto plan = compile(net, device);
+    const auto plain = compile(net, device, false);
+    if (shown(*plan) != shown(*plain)) ++with_layouts;
+    CHECK(run(*plan, {2, 3}) == run(*plain, {2, 3}));
+  }
+  CHECK(with_layouts > 50);
 }
 
 TEST(runs_on_streams_and_from_threads_agree) {

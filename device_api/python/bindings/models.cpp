@@ -303,7 +303,7 @@ py::dict memory_report(Plan& plan, const std::vector<Dims>& inputs) {
   out["weight_bytes"] = plan.weight_bytes();
   out["activation_bytes"] = spec->activation_bytes;
   out["activation_lower_bound"] = spec->activation_lower_bound;
-  out["layout_padding"] = spec->layout_padding;
+  out["layout_padding_bytes"] = spec->layout_padding;
   out["workspace_bytes"] = workspace;
   out["arena_bytes"] = spec->memory[0].arena_bytes;
   out["host_arena_bytes"] = spec->memory[1].arena_bytes;

@@ -1013,8 +1013,8 @@ class Plan:
             input_shapes: Extents of each input.
 
         Returns:
-            weight_bytes, activation_bytes, activation_lower_bound, layout_padding (of the last,
-            what private layouts take beside the elements), workspace_bytes, arena_bytes,
+            weight_bytes, activation_bytes, activation_lower_bound, layout_padding_bytes (of the
+            last, what private layouts take beside the elements), workspace_bytes, arena_bytes,
             host_arena_bytes, steps and dynamic_steps.
 
         Raises:

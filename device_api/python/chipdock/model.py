@@ -136,8 +136,8 @@ class Model:
 
         Returns:
             weight_bytes, activation_bytes (with shared storage), activation_lower_bound (largest
-            sum of live activations), layout_padding (of that, what private layouts take beside the
-            elements), workspace_bytes, arena_bytes, and the number of steps.
+            sum of live activations), layout_padding_bytes (of that, what private layouts take
+            beside the elements), workspace_bytes, arena_bytes, and the number of steps.
 
         Raises:
             InvalidArgumentError: A name is missing, or the shapes do not fit the model.

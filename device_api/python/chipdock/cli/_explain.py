@@ -70,8 +70,8 @@ def _print_memory(data: dict[str, Any]) -> None:
     out.print(f"  weights      {size(found['weight_bytes'])}")
     out.print(f"  activations  {size(found['activation_bytes'])} with shared storage{ratio}")
     out.print(f"    least      {size(least)}, the largest sum of those that are needed at once")
-    if found["layout_padding"]:
-        out.print(f"    layouts    {size(found['layout_padding'])} of it pad private layouts")
+    if found["layout_padding_bytes"]:
+        out.print(f"    layouts    {size(found['layout_padding_bytes'])} of it pad private layouts")
     out.print(f"    padding    {size(found['padding_bytes'])}, alignment and gaps between them")
     out.print(f"  workspace    {size(found['workspace_bytes'])}, of the step that takes most")
     out.print(f"  arena        {size(found['arena_bytes'])} in one block, {found['steps']} steps")
