@@ -17,7 +17,8 @@
  *   KRN-3  An instance is immutable after create; launch on it from several threads at once is
  *          legal.
  *   KRN-4  launch reads inputs and attributes, writes every element of every output, and nothing
- *          else.
+ *          else. What a tensor in a private layout has beside its elements is zero, in inputs and
+ *          in outputs.
  *   KRN-5  launch allocates no device memory; its scratch is the workspace that workspace_size
  *          asked for.
  *   KRN-6  A launch with a NULL stream has ended on return. With a stream it takes effect in its
@@ -26,7 +27,8 @@
  *          others are device memory, or host memory if the device says CHIPDOCK_DEVICE_READS_HOST.
  *          Outputs flagged in host_outputs are host memory, written before launch returns.
  *   KRN-8  Without CHIPDOCK_KERNEL_ACCEPTS_STRIDES all tensors are dense and row-major (strides
- *          NULL).
+ *          NULL). A tensor is in another layout than 0 only where a layout rule of the kernel
+ *          allows it, and in that which its instance was created for.
  *   KRN-9  An output may be the same memory as an input only for a pair listed in `aliases`.
  *   KRN-10 Tensors with a zero in their shape may have no memory; launch accepts them.
  *   KRN-11 With deterministic set, the same inputs give the same bits on the same device.
@@ -142,13 +144,17 @@ typedef struct chipdock_alias {
   uint32_t output;
 } chipdock_alias;
 
-/** Which layouts beside 0 one argument may have. */
+/**
+ * Which layouts beside 0 one argument may have. A layout is a number of the plugin's own; the host
+ * asks supports and score with it in chipdock_value.layout, inserts "Reorder" nodes, and gives
+ * values in it layout_size bytes. Constants, and what the host reads or writes, are in layout 0.
+ */
 typedef struct chipdock_layout_rule {
   uint32_t struct_size;
-  int32_t argument; /**< As chipdock_dtype_rule.argument. */
+  int32_t argument; /**< As chipdock_dtype_rule.argument; the last rule serves the rest too. */
   uint32_t count;
-  uint32_t flags; /**< 0. */
-  const uint32_t* layouts;
+  uint32_t flags;          /**< 0. */
+  const uint32_t* layouts; /**< None of them is 0. */
 } chipdock_layout_rule;
 
 /** A kernel on offer: data only, the work is done by the table's slots. [KRN-1] [BASE-11] */
@@ -415,11 +421,13 @@ typedef struct chipdock_kernel_api {
 
   /**
    * Says how many bytes a tensor takes in an opaque layout of this plugin. An operator "Reorder" of
-   * the domain "ai.chipdock" turns it into layout 0 and back.
+   * the domain "ai.chipdock" turns it into layout 0 and back: one input, one output of its dtype
+   * and shape, one of the two in a layout; the host inserts it. Asked only for tensors with
+   * elements.
    *
    * @param device   From open.
    * @param value    Layout, dtype and full shape. Not NULL.
-   * @param out_size Set to bytes. Not NULL.
+   * @param out_size Set to bytes, more than 0. Not NULL.
    * @param error    Filled on failure if not NULL.
    *
    * Ownership: borrows everything for this call.
