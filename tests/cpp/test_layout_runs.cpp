@@ -100,6 +100,30 @@ TEST(a_device_that_is_its_own_host_has_layouts_too) {
   CHECK(run(*plan, {3, 3}) == run(*compile(net, device, false), {3, 3}));
 }
 
+TEST(a_captured_run_has_layouts_inside) {
+  const auto device = open_layouts();
+  const Net net = chain({"Neg", "Relu", "Neg", "Exp"});
+  auto plan = compile(net, device);
+  const auto plain = compile(net, device, false);
+  const auto stream = Stream::create(device);
+  const TensorRef in = put(*device, {3, 4}, 0);
+  RunOptions options;
+  options.stream = stream;
+  stream->begin_capture();
+  const TensorRef out = plan->run({in}, options)[0];
+  const auto graph = stream->end_capture();
+  plan.reset();
+  for (int i = 0; i < 3; ++i) {
+    const auto first = static_cast<float>(i);
+    write_tensor(in, numbers({3, 4}, first).data(), nullptr);
+    graph->launch(*stream);
+    stream->sync();
+    std::vector<float> got(12);
+    read_tensor(out, got.data(), nullptr);
+    CHECK(got == run(*plain, {3, 4}, first)[0]);
+  }
+}
+
 TEST(graphs_made_at_random_compute_what_they_do_without_layouts) {
   const char* const ops[] = {"Neg", "Neg", "Sqrt", "Ceil", "Floor", "Relu", "Add", "Exp", "Abs"};
   const auto device = open_layouts();

@@ -33,6 +33,7 @@ static const chipdock_layout_rule* const kOfBoth[] = {&kReadsBoth, &kWritesBoth}
 
 #define KERNEL(domain_, op_, rules, count) \
   {.struct_size = sizeof(chipdock_kernel), \
+   .flags = CHIPDOCK_KERNEL_CAPTURABLE,    \
    .name = "padded_" op_,                  \
    .domain = (domain_),                    \
    .op = (op_),                            \

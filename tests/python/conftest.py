@@ -21,6 +21,7 @@ def torch():
 def as_written(monkeypatch):
     """Models keep their nodes, for tests that count or cut between them."""
     monkeypatch.setenv("CHIPDOCK_FUSION", "off")
+    monkeypatch.setenv("CHIPDOCK_LAYOUTS", "off")
 
 
 # Files whose tests hold whatever optional slots a plugin has; `./dev mask` runs them under masks.

@@ -53,7 +53,8 @@ class Explanation:
     """What `Model.explain()` returns; `str()` is a readable table.
 
     Attributes:
-        nodes: One entry per node of the model, in order of execution.
+        nodes: One entry per node of the model and per Reorder between two of them, in order of
+            execution.
         segments: What has been captured by the runs so far (see CHIPDOCK_CAPTURE).
         counts: Nodes by placement.
     """
