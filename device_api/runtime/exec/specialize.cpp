@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "exec/frame.hpp"
 #include "exec/node_runner.hpp"
 
 namespace chipdock::runtime {
