@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import chipdock
+from chipdock.errors import InvalidArgumentError
 
 
 def run(op, *inputs, **attributes):
@@ -129,3 +130,31 @@ def test_a_cache_is_written_from_each_index():
     assert got[..., 0].tolist() == [[0, 1, 2, 0], [4, 0, 0, 3]]
     with pytest.raises(chipdock.errors.InvalidArgumentError, match="reach beyond the 4"):
         run("TensorScatter", cache, update, np.int64([1, 3]), axis=1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("align", [0, 1])
+@pytest.mark.parametrize("size", [(1, 3, 4, 5), (2, 1, 2, 3), (3, 0, 1, 2), (1, 1, 2, 3, 4)])
+def test_affine_grid(size, align, dtype):
+    axes = len(size) - 2
+    theta = np.random.default_rng(4).standard_normal((size[0], axes, axes + 1)).astype(dtype)
+
+    def middles(extent):
+        at = np.arange(extent, dtype=np.float64)
+        return -1 + 2 * at / max(extent - 1, 1) if align else (2 * at + 1) / extent - 1
+
+    # x runs along the last axis of the image, and is the first coordinate.
+    places = np.meshgrid(*map(middles, size[2:]), indexing="ij")[::-1]
+    stacked = np.stack([*places, np.ones_like(places[0])], axis=-1)
+    wanted = np.einsum("nik,...k->n...i", theta.astype(np.float64), stacked)
+    got = run("AffineGrid", theta, np.array(size), align_corners=align)
+    assert got.dtype == dtype
+    assert got.shape == (size[0], *size[2:], axes)
+    np.testing.assert_allclose(got.astype(np.float64), wanted, atol=8 * np.finfo(dtype).eps)
+
+
+def test_a_theta_that_does_not_fit_is_named():
+    with pytest.raises(InvalidArgumentError, match=r"theta \[1,2,4\] for size \[1,1,4,4\], it must"):
+        run("AffineGrid", np.ones((1, 2, 4)), np.array([1, 1, 4, 4]))
+    with pytest.raises(InvalidArgumentError, match=r"size \[1,1,4\], allowed"):
+        run("AffineGrid", np.ones((1, 2, 3)), np.array([1, 1, 4]))
