@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "blocked.hpp"
 #include "device.hpp"
 #include "kernel_list.hpp"
 #include "launch.hpp"
@@ -218,9 +219,21 @@ chipdock_status launch(chipdock_kernel_instance* instance, const chipdock_launch
   return status;
 }
 
+chipdock_status layout_size(chipdock_device* device, const chipdock_value* value,
+                            uint64_t* out_size, chipdock_error* error) {
+  return kit::guard(error, [&] {
+    deref(device, "device");
+    uint64_t& size = deref(out_size, "out_size");
+    const auto checked =
+        kit::read_struct(value, CHIPDOCK_CPU_FIRST(chipdock_value, constant_size), "value");
+    kit::require(checked.rank >= 0 && (checked.rank == 0 || checked.dims != nullptr),
+                 "the value's rank or dims are unknown");
+    size = layout_bytes(checked.layout, checked.dtype, checked.rank, checked.dims);
+  });
+}
+
 }  // namespace
 
-// layout_size: no kernel here uses a private layout.
 const chipdock_kernel_api kKernelApi = {CHIPDOCK_TABLE(KERNEL, kernel),
                                         list,
                                         supports,
@@ -231,6 +244,6 @@ const chipdock_kernel_api kKernelApi = {CHIPDOCK_TABLE(KERNEL, kernel),
                                         prepack,
                                         workspace_size,
                                         launch,
-                                        nullptr};
+                                        layout_size};
 
 }  // namespace chipdock::plugin::cpu

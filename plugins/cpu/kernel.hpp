@@ -19,12 +19,14 @@
 
 namespace chipdock::plugin::cpu {
 
-/// A dense row-major tensor in host memory. `data` may be NULL if it has no elements.
+/// A tensor in host memory, dense and row-major unless the kernel offers another layout. `data` may
+/// be NULL if it has no elements.
 struct Tensor {
   chipdock_dtype dtype{};
   int32_t rank = 0;
   const int64_t* shape = nullptr;
   void* data = nullptr;
+  uint32_t layout = 0;  ///< See blocked.hpp.
 
   int64_t dim(int64_t axis) const { return shape[axis]; }
   int64_t size() const {
@@ -38,7 +40,7 @@ struct Tensor {
     for (int64_t i = begin; i < end; ++i) n *= shape[i];
     return n;
   }
-  uint64_t bytes() const { return kit::dtype_bytes(dtype, static_cast<uint64_t>(size())); }
+  uint64_t bytes() const;  ///< In its layout.
   template <class T>
   const T* as() const {
     return static_cast<const T*>(data);
@@ -104,6 +106,12 @@ struct DtypeRule {
   std::vector<chipdock_dtype> dtypes;
 };
 
+/// Layouts beside 0 that one argument may have; see chipdock_layout_rule.
+struct LayoutRule {
+  int32_t argument;  ///< As in DtypeRule.
+  std::vector<uint32_t> layouts;
+};
+
 /// Registration of one kernel.
 struct KernelDef {
   const char* op;
@@ -117,6 +125,7 @@ struct KernelDef {
   double (*score)(const kit::NodeView& node) = nullptr;      ///< NULL: 0.
   uint64_t host_inputs = 0;                                  ///< Beyond the operator's own.
   std::vector<std::pair<uint32_t, uint32_t>> aliases = {};   ///< (input, output) in place.
+  std::vector<LayoutRule> layouts = {};                      ///< None: layout 0 alone.
   uint32_t flags = CHIPDOCK_KERNEL_CAPTURABLE | CHIPDOCK_KERNEL_DETERMINISTIC;
 };
 

@@ -33,6 +33,15 @@ void KernelList::add(const KernelDef& def) {
     made.dtypes = rule.dtypes.data();
     rules.push_back(&made);
   }
+  auto& layouts = layout_rule_lists_.emplace_back();
+  for (const LayoutRule& rule : def.layouts) {
+    chipdock_layout_rule& made = layout_rules_.emplace_back();
+    made.struct_size = sizeof(made);
+    made.argument = rule.argument;
+    made.count = static_cast<uint32_t>(rule.layouts.size());
+    made.layouts = rule.layouts.data();
+    layouts.push_back(&made);
+  }
   auto& aliases = alias_lists_.emplace_back();
   for (const auto& [input, output] : def.aliases) {
     chipdock_alias& made = aliases_.emplace_back();
@@ -51,8 +60,10 @@ void KernelList::add(const KernelDef& def) {
   kernel.until_version = def.until;
   kernel.dtype_rule_count = static_cast<uint32_t>(rules.size());
   kernel.host_inputs = def.host_inputs;
+  kernel.layout_rule_count = static_cast<uint32_t>(layouts.size());
   kernel.alias_count = static_cast<uint32_t>(aliases.size());
   kernel.dtype_rules = rules.empty() ? nullptr : rules.data();
+  kernel.layout_rules = layouts.empty() ? nullptr : layouts.data();
   kernel.aliases = aliases.empty() ? nullptr : aliases.data();
   kernel.state = &def;
 }

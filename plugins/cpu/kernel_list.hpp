@@ -27,6 +27,8 @@ class KernelList {
   std::deque<chipdock_kernel> kernels_;
   std::deque<chipdock_dtype_rule> dtype_rules_;
   std::deque<std::vector<const chipdock_dtype_rule*>> dtype_rule_lists_;
+  std::deque<chipdock_layout_rule> layout_rules_;
+  std::deque<std::vector<const chipdock_layout_rule*>> layout_rule_lists_;
   std::deque<chipdock_alias> aliases_;
   std::deque<std::vector<const chipdock_alias*>> alias_lists_;
   std::vector<const chipdock_kernel*> pointers_;

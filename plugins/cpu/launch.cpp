@@ -20,7 +20,11 @@ void bad_tensor(const chipdock_kernel_instance& instance, uint32_t argument,
                " is given, the node this instance was made for has none");
   kit::require(same(tensor.dtype, expected), where, " has dtype ", kit::dtype_name(tensor.dtype),
                ", the instance was made for ", kit::dtype_name(expected));
-  if (tensor.layout != 0) kit::fail(CHIPDOCK_UNSUPPORTED, where, " has layout ", tensor.layout);
+  const uint32_t layout = instance.layouts[argument];
+  if (tensor.layout != layout) {
+    kit::fail(CHIPDOCK_UNSUPPORTED, where, " has layout ", tensor.layout,
+              ", the instance was made for ", layout);
+  }
   kit::require(tensor.strides == nullptr, where,
                " has strides; this kernel takes dense tensors [KRN-8]");
   kit::require(tensor.rank >= 0 && tensor.rank <= CHIPDOCK_MAX_RANK, where, " has rank ",
@@ -151,11 +155,18 @@ chipdock_kernel_instance::chipdock_kernel_instance(chipdock_device& device_,
   const chipdock::kit::NodeView view(node);
   for (uint32_t i = 0; i < input_count; ++i) {
     dtypes.push_back(view.has_input(i) ? view.input(i)->dtype : chipdock_dtype{});
+    layouts.push_back(view.has_input(i) ? view.input(i)->layout : 0);
   }
   for (uint32_t i = 0; i < output_count; ++i) {
     dtypes.push_back(view.output(i) != nullptr ? view.output(i)->dtype : chipdock_dtype{});
+    layouts.push_back(view.output(i) != nullptr ? view.output(i)->layout : 0);
   }
   const auto& def = *static_cast<const chipdock::plugin::cpu::KernelDef*>(kernel.state);
+  // What kernels of private layouts take for granted is what their supports asks for.
+  if (!def.layouts.empty() && def.supports != nullptr) {
+    chipdock::kit::require(def.supports(view) == CHIPDOCK_SUPPORTS_YES, kernel.name,
+                           " does not serve this node");
+  }
   body = def.create(view);
   device.others.fetch_add(1);
 }

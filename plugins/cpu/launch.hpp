@@ -23,6 +23,7 @@ struct chipdock_kernel_instance {
   const uint32_t input_count;
   const uint32_t output_count;
   std::vector<chipdock_dtype> dtypes;  ///< Of inputs, then outputs; bits 0 where the node has none.
+  std::vector<uint32_t> layouts;       ///< Likewise.
   std::unique_ptr<chipdock::plugin::cpu::Kernel> body;
 
   /// Throws INVALID_ARGUMENT unless the launch has no more arguments than the node.
@@ -46,9 +47,9 @@ inline Tensor bind_tensor(const chipdock_kernel_instance& instance, uint32_t arg
     kit::read_struct(&given, CHIPDOCK_CPU_FIRST(chipdock_tensor, host), "tensor");
   }
   const chipdock_dtype expected = instance.dtypes[argument];
-  const bool fits = same(given.dtype, expected) && expected.bits != 0 && given.layout == 0 &&
-                    given.strides == nullptr && given.rank >= 0 &&
-                    given.rank <= CHIPDOCK_MAX_RANK &&
+  const bool fits = same(given.dtype, expected) && expected.bits != 0 &&
+                    given.layout == instance.layouts[argument] && given.strides == nullptr &&
+                    given.rank >= 0 && given.rank <= CHIPDOCK_MAX_RANK &&
                     (given.shape != nullptr || given.rank == 0) &&
                     (given.memory == nullptr || given.offset <= given.memory->size);
   if (!fits) bad_tensor(instance, argument, given);
@@ -56,6 +57,7 @@ inline Tensor bind_tensor(const chipdock_kernel_instance& instance, uint32_t arg
   tensor.dtype = given.dtype;
   tensor.rank = given.rank;
   tensor.shape = given.shape;
+  tensor.layout = given.layout;
   tensor.data = given.memory != nullptr ? given.memory->base + given.offset : given.host;
   return tensor;
 }

@@ -251,8 +251,11 @@ class Add {
     uint64_t count = 0;
     CHECK_EQ(cpu.kernel->list(cpu.handle, &kernels, &count, &cpu.error), CHIPDOCK_OK);
     for (uint64_t i = 0; i < count; ++i) {
-      if (std::string(kernels[i]->op) == "Add" && kernels[i]->domain[0] == '\0')
+      // Kernels with layout rules are for nodes that have such a layout.
+      if (std::string(kernels[i]->op) == "Add" && kernels[i]->domain[0] == '\0' &&
+          kernels[i]->layout_rule_count == 0) {
         kernel = kernels[i];
+      }
     }
     if (kernel == nullptr) throw std::runtime_error("the plugin lists no Add");
     value_.dtype = kFloat;

@@ -3,6 +3,7 @@
 // and where the bounds cross the upper one wins.
 #include <limits>
 
+#include "blocked.hpp"
 #include "ops/numeric.hpp"
 #include "simd/unary.hpp"
 
@@ -63,8 +64,12 @@ class Clip final : public Kernel {
     float* y = context.output(0).mut<float>();
     const UnaryParams<float> bounds{bound(context, 1, static_cast<float>(low_)),
                                     bound(context, 2, static_cast<float>(high_))};
-    over(context, context.output(0).size(), kGrain,
+    const Tensor& to = context.output(0);
+    const auto stored = static_cast<int64_t>(to.bytes() / sizeof(float));
+    over(context, stored, kGrain,
          [&](int64_t begin, int64_t end) { single_(x + begin, y + begin, end - begin, bounds); });
+    const bool zero_stays = bounds.alpha <= 0 && bounds.beta >= 0;
+    if (to.layout == kBlocked && !zero_stays) zero_lanes(to);
   }
 
   float half_bound(const Context& context, uint32_t k, double otherwise) const {
@@ -104,6 +109,8 @@ KernelSpan clip_kernels() {
   def.create = make<Clip>;
   def.dtypes = {{0, dtypes_of(NumberTypes{})}};
   def.aliases = {{0, 0}};
+  def.supports = supports_either_layout;
+  def.layouts = blocked_arguments({0, -1});
   KernelSpan kernels;
   kernels.push_back(std::move(def));
   return kernels;

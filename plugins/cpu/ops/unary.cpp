@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "blocked.hpp"
 #include "ops/numeric.hpp"
 
 namespace chipdock::plugin::cpu {
@@ -220,15 +221,23 @@ class UnaryKernel final : public Kernel {
                [&](auto tag) { loop_ = integer_function<typename decltype(tag)::type>(op); });
     }
     size_ = type.bits / 8;
+    if (single_ != nullptr) {
+      float zero = 0;
+      single_(&zero, &zero, 1, single_params_);
+      zero_stays_ = zero == 0;
+    }
     if (single_ == nullptr && loop_ == nullptr) no_dtype(node.op(), type);
   }
 
   void run(const Context& context) const override {
     const auto* x = context.input(0).as<char>();
     auto* y = context.output(0).mut<char>();
-    over(context, context.output(0).size(), grain_, [&](int64_t begin, int64_t end) {
+    const Tensor& to = context.output(0);
+    const int64_t stored = static_cast<int64_t>(to.bytes()) / size_;
+    over(context, stored, grain_, [&](int64_t begin, int64_t end) {
       slice(x + begin * size_, y + begin * size_, end - begin);
     });
+    if (to.layout == kBlocked && !zero_stays_) zero_lanes(to);
   }
 
  private:
@@ -258,6 +267,7 @@ class UnaryKernel final : public Kernel {
   Loop loop_ = nullptr;
   int64_t grain_ = kGrain;
   int64_t size_ = 4;
+  bool zero_stays_ = true;
 };
 
 }  // namespace
@@ -271,6 +281,8 @@ KernelSpan unary_kernels() {
     def.create = make<UnaryKernel>;
     def.dtypes = {{0, types_of(f.types)}};
     def.aliases = {{0, 0}};
+    def.supports = supports_either_layout;
+    def.layouts = blocked_arguments({0, -1});
     kernels.push_back(std::move(def));
   }
   return kernels;
