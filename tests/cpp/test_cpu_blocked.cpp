@@ -17,6 +17,8 @@ KernelSpan pool_blocked_kernels();
 KernelSpan pool_kernels();
 KernelSpan pow_kernels();
 KernelSpan reorder_kernels();
+KernelSpan resize_blocked_kernels();
+KernelSpan resize_kernels();
 KernelSpan unary_kernels();
 KernelSpan variadic_kernels();
 }  // namespace chipdock::plugin::cpu
@@ -242,7 +244,34 @@ TEST(reductions_over_all_pixels_agree_into_either_layout) {
   });
 }
 
-TEST(concat_joins_channels_of_whole_blocks) {
+TEST(the_nearest_pixel_is_the_same) {
+  using namespace chipdock::plugin::cpu;
+  const KernelSpan kernels = resize_blocked_kernels();
+  const KernelSpan plain_kernels = resize_kernels();
+  const Shape shape = {2, 19, 7, 5};
+  at_every_blocked_level([&](ThreadPool& pool) {
+    for (const Shape& y : {Shape{2, 19, 14, 10}, Shape{2, 19, 3, 11}, Shape{2, 19, 7, 15}}) {
+      const Floats scales = {1, 1, static_cast<float>(y[2]) / 7, static_cast<float>(y[3]) / 5};
+      const auto node = [&](uint32_t layout) {
+        return Node("Resize", {{shape, wild(shape, 1), layout}, {}, {{4}, scales, 0, true}}, y,
+                    layout);
+      };
+      for (const char* mode : {"half_pixel", "asymmetric", "align_corners"}) {
+        Node plain = node(0), blocks = node(kBlocked);
+        for (Node* each : {&plain, &blocks}) {
+          each->text("coordinate_transformation_mode", mode).text("nearest_mode", "floor");
+        }
+        const Floats expected = run(named(plain_kernels, "resize_nearest_f32"), plain, pool);
+        CHECK(equal(run(kernels[0], blocks, pool), expected));
+      }
+      Node linear = node(kBlocked);
+      linear.text("mode", "linear");
+      CHECK_EQ(kernels[0].supports(linear.view()), CHIPDOCK_SUPPORTS_NO);
+    }
+  });
+}
+
+TEST(concat_joins_any_number_of_channels) {
   using namespace chipdock::plugin::cpu;
   const KernelSpan kernels = concat_blocked_kernels();
   const KernelSpan plain_kernels = concat_kernels();
@@ -257,11 +286,12 @@ TEST(concat_joins_channels_of_whole_blocks) {
       }
       return Node("Concat", std::move(inputs), y, layout);
     };
-    for (const Shape& channels : {Shape{16, 48}, Shape{32, 16, 19}}) {
+    for (const Shape& channels :
+         {Shape{16, 48}, Shape{32, 16, 19}, Shape{24, 24, 24, 24}, Shape{19, 16, 3}}) {
       const Floats expected = run(named(plain_kernels, "Concat"), node(channels, 0), pool);
       CHECK(equal(run(kernels[0], node(channels, kBlocked), pool), expected));
     }
-    CHECK_EQ(kernels[0].supports(node({19, 16}, kBlocked).view()), CHIPDOCK_SUPPORTS_NO);
+    CHECK_EQ(kernels[0].supports(node({19, 16}, 0).view()), CHIPDOCK_SUPPORTS_NO);
   });
 }
 

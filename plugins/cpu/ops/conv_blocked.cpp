@@ -192,9 +192,26 @@ class BlockedConv final : public Kernel {
       const bool last = group == f.groups - 1 && block + b.blocks == f.out_blocks;
       const bool part_used = last && call.used < f.block;
       b.mask = part_used ? call.mask + (2 - b.blocks) * f.block : nullptr;
+      stretches(f, p, call, b, part_used ? call.used : f.block);
+    }
+  }
+
+  /// The band in parts that stay in the first-level cache from their first sum to the activation.
+  void stretches(const ConvFilters& f, const ConvPlan& p, const Call& call, const DenseBand& band,
+                 int64_t used) const {
+    constexpr int64_t kPixels = 112;
+    const int64_t most = p.along_width ? kPixels : std::max<int64_t>(1, kPixels / band.cols);
+    const int64_t total = p.along_width ? band.cols : band.rows;
+    const int64_t x_step = p.along_width ? f.inner : band.x_row;
+    const int64_t y_step = p.along_width ? f.block : band.y_row;
+    for (int64_t at = 0; at < total; at += most) {
+      DenseBand b = band;
+      (p.along_width ? b.cols : b.rows) = std::min(most, total - at);
+      b.x += at * x_step;
+      b.y += at * y_step;
+      if (b.start != nullptr) b.start += at * y_step;
       sums(f, call, b);
-      if (activation_.clamp<float>() == nullptr)
-        finish(b, part_used ? call.used : f.block, f.block);
+      if (activation_.clamp<float>() == nullptr) finish(b, used, f.block);
     }
   }
 
@@ -240,6 +257,9 @@ class BlockedConv final : public Kernel {
       b.filters = filters + i * f.taps * f.inner * f.block;
       b.clamp = end == f.in_blocks ? clamp : nullptr;
       b.mask = end == f.in_blocks ? mask : nullptr;
+      // Behind the last input block the next pair of output blocks begins.
+      const int64_t next = end < f.in_blocks ? end * f.taps * f.inner * f.block : 2 * f.per_block();
+      b.ahead = next - i * f.taps * f.inner * f.block;
       CHIPDOCK_CPU_DISPATCH(blocked_dense)(b);
       b.start = b.y;
       b.bias = nullptr;
@@ -292,9 +312,10 @@ int32_t supports(const kit::NodeView& node) {
   if (groups < 1 || x->dims[1] != w->dims[1] * groups || w->dims[0] % groups != 0) {
     return CHIPDOCK_SUPPORTS_NO;
   }
-  if (x->layout == 0) {
-    const bool fits = groups == 1 && x->dims[1] <= kMostPlain;
-    return fits ? CHIPDOCK_SUPPORTS_YES : CHIPDOCK_SUPPORTS_NO;
+  // Few channels are read as they are, and would be mostly zeros in a block.
+  const bool first = groups == 1 && x->dims[1] <= kMostPlain;
+  if (x->layout == 0 || first) {
+    return x->layout == 0 && first ? CHIPDOCK_SUPPORTS_YES : CHIPDOCK_SUPPORTS_NO;
   }
   const bool fits = groups == 1 || (is_depthwise(groups, w->dims) && w->dims[0] == groups) ||
                     (w->dims[1] % block == 0 && w->dims[0] / groups % block == 0);
@@ -312,18 +333,14 @@ double score(const kit::NodeView& node) {
 }  // namespace
 
 KernelSpan conv_blocked_kernels() {
-  KernelDef inner{"Conv", 1};
-  inner.name = "conv_blocked_f32";
-  inner.create = make<BlockedConv>;
-  inner.supports = supports;
-  inner.score = score;
-  inner.dtypes = {{0, {kit::kFloat32}}, {-1, {kit::kFloat32}}};
-  inner.layouts = blocked_arguments({0, 3, -1});
-  KernelDef first = inner;
-  first.name = "conv_first_blocked_f32";
-  first.layouts = blocked_arguments({3, -1});
-  return {inner, first, fused(inner, "FusedConv", "fused_conv_blocked_f32"),
-          fused(first, "FusedConv", "fused_conv_first_blocked_f32")};
+  KernelDef def{"Conv", 1};
+  def.name = "conv_blocked_f32";
+  def.create = make<BlockedConv>;
+  def.supports = supports;
+  def.score = score;
+  def.dtypes = {{0, {kit::kFloat32}}, {-1, {kit::kFloat32}}};
+  def.layouts = blocked_arguments({0, 3, -1});
+  return {def, fused(def, "FusedConv", "fused_conv_blocked_f32")};
 }
 
 }  // namespace chipdock::plugin::cpu

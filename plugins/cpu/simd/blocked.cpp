@@ -83,4 +83,27 @@ void unblock_channels(const float* groups, int64_t channels, int64_t pixels, flo
   }
 }
 
+void gather_pixels(const float* row, const int32_t* map, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; ++i) store(out + i * kLanes, load(row + map[i] * kLanes));
+}
+
+namespace {
+
+template <int64_t kCount>
+void copy_some(const float* from, float* to, int64_t lanes, int64_t pixels) {
+  const auto bytes = static_cast<size_t>(kCount > 0 ? kCount : lanes) * sizeof(float);
+  for (int64_t i = 0; i < pixels; ++i) std::memcpy(to + i * kLanes, from + i * kLanes, bytes);
+}
+
+}  // namespace
+
+void copy_lanes(const float* from, int64_t from_lane, float* to, int64_t to_lane, int64_t lanes,
+                int64_t pixels) {
+  from += from_lane;
+  to += to_lane;
+  if (lanes == kLanes) return copy_some<kLanes>(from, to, lanes, pixels);
+  if (lanes == kLanes / 2) return copy_some<kLanes / 2>(from, to, lanes, pixels);
+  copy_some<0>(from, to, lanes, pixels);
+}
+
 }  // namespace chipdock::plugin::cpu::CHIPDOCK_ISA

@@ -37,6 +37,15 @@ CHIPDOCK_CPU_DECLARE(void block_channels(const float* planes, int64_t plane, int
 CHIPDOCK_CPU_DECLARE(void unblock_channels(const float* groups, int64_t channels, int64_t pixels,
                                            float* planes, int64_t plane))
 
+/// Group map[i] of `row` becomes group i of `out`.
+CHIPDOCK_CPU_DECLARE(void gather_pixels(const float* row, const int32_t* map, int64_t count,
+                                        float* out))
+
+/// Lanes [from_lane, from_lane + lanes) of each group become those from `to_lane` on of a group of
+/// `to`, whose other lanes stay.
+CHIPDOCK_CPU_DECLARE(void copy_lanes(const float* from, int64_t from_lane, float* to,
+                                     int64_t to_lane, int64_t lanes, int64_t pixels))
+
 }  // namespace chipdock::plugin::cpu
 
 #endif  // CHIPDOCK_PLUGIN_CPU_SIMD_BLOCKED_HPP_

@@ -61,6 +61,7 @@ void dense_tile(const DenseBand& band, const float* x, int64_t at) {
       Vf weights[kBlocks];
       CHIPDOCK_UNROLLED for (int b = 0; b < kBlocks; ++b) {
         weights[b] = load(filters + b * band.filter_block);
+        __builtin_prefetch(filters + b * band.filter_block + band.ahead, 0, 2);
       }
       filters += kLanes;
       CHIPDOCK_UNROLLED for (int r = 0; r < kTile; ++r) {

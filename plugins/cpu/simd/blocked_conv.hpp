@@ -40,6 +40,7 @@ struct DenseBand : BlockedBand {
   int blocks = 1;            ///< Output blocks, 1 or 2; bias and mask follow one another:
   int64_t y_block = 0;       ///< from one block to the next in y and start,
   int64_t filter_block = 0;  ///< and in filters.
+  int64_t ahead = 0;         ///< From filters to those of the next call, which are fetched early.
 };
 
 CHIPDOCK_CPU_DECLARE(void blocked_dense(const DenseBand& band))
