@@ -191,6 +191,7 @@ class BlockedConv final : public Kernel {
       b.filters = call.filters + filter * f.per_block();
       const bool last = group == f.groups - 1 && block + b.blocks == f.out_blocks;
       const bool part_used = last && call.used < f.block;
+      b.half = part_used && 2 * call.used <= f.block;
       b.mask = part_used ? call.mask + (2 - b.blocks) * f.block : nullptr;
       stretches(f, p, call, b, part_used ? call.used : f.block);
     }

@@ -37,6 +37,7 @@ struct DenseBand : BlockedBand {
   int64_t inner = 0;
   int64_t tail = 0;          ///< the others this many.
   bool plain = false;        ///< Pixels of x are one element apart, else one block.
+  bool half = false;         ///< Of the last output block at most half the channels are used.
   int blocks = 1;            ///< Output blocks, 1 or 2; bias and mask follow one another:
   int64_t y_block = 0;       ///< from one block to the next in y and start,
   int64_t filter_block = 0;  ///< and in filters.
