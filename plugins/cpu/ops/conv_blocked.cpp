@@ -236,7 +236,7 @@ class BlockedConv final : public Kernel {
     }
   }
 
-  /// All input blocks, as many at once as have filters that fit the first-level cache.
+  /// All input blocks, as many at once as have filters that leave room in the second-level cache.
   void sums(const ConvFilters& f, const Call& call, DenseBand b) const {
     const float* clamp = activation_.clamp<float>();
     if (f.depthwise) {
@@ -249,7 +249,7 @@ class BlockedConv final : public Kernel {
     const float* filters = b.filters;
     const int32_t* mask = b.mask;
     const int64_t full = f.in_channels / f.inner;
-    const int64_t most = std::max<int64_t>(1, 4096 / (f.taps * f.inner * 2 * f.block));
+    const int64_t most = std::max<int64_t>(1, 32768 / (f.taps * f.inner * 2 * f.block));
     for (int64_t i = 0; i < f.in_blocks; i += most) {
       const int64_t end = std::min(f.in_blocks, i + most);
       b.steps = call.steps + i * f.taps;
