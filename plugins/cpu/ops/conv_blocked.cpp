@@ -152,6 +152,7 @@ class BlockedConv final : public Kernel {
     return window_.resolve(context.input(0), context.output(0), context.input(1).shape + 2, false);
   }
 
+  /// One task: a band of one group of one image, for a run of output blocks.
   void part(const ConvFilters& f, const ConvPlan& p, const Call& call, int64_t task,
             int64_t slot) const {
     const int64_t run = task % p.runs;
@@ -159,18 +160,17 @@ class BlockedConv final : public Kernel {
     const int64_t image = task / p.runs / p.bands;
     const int64_t begin = p.positions() * band / p.bands;
     const int64_t end = p.positions() * (band + 1) / p.bands;
-    const int64_t group = image % f.groups;
     const Space& s = p.s;
     DenseBand b;
     b.rows = p.along_width ? 1 : end - begin;
     b.cols = p.along_width ? end - begin : s.out[2];
-    const float* from = call.x + image * f.in_blocks * f.inner * s.in[1] * s.in[2];
+    b.x = call.x + image * f.in_blocks * f.inner * s.in[1] * s.in[2];
     if (p.copied) {
       float* scratch = call.scratch + slot * ((p.scratch(f) + 15) / 16 * 16);
-      copy(f, p, from, begin, b.rows, scratch);
+      copy(f, p, b.x, begin, b.rows, scratch);
       b.x = scratch;
-    } else {
-      b.x = from + begin * (p.along_width ? f.inner : p.x_row);
+    } else if (!f.depthwise) {
+      b.x += begin * (p.along_width ? f.inner : p.x_row);
     }
     b.x_row = p.x_row;
     b.y_row = s.out[2] * f.block;
@@ -180,7 +180,9 @@ class BlockedConv final : public Kernel {
     b.plain = plain_;
     b.filter_block = f.per_block();
     const int64_t start = begin * (p.along_width ? f.block : b.y_row);
-    for (int64_t pair = p.pairs * run / p.runs; pair < p.pairs * (run + 1) / p.runs; ++pair) {
+    const int64_t group = image % f.groups;
+    const int64_t pairs_end = p.pairs * (run + 1) / p.runs;
+    for (int64_t pair = p.pairs * run / p.runs; pair < pairs_end; ++pair) {
       const int64_t block = 2 * pair;
       const int64_t plane = image * f.out_blocks + block;
       b.blocks = static_cast<int>(std::min<int64_t>(2, f.out_blocks - block));
@@ -191,10 +193,43 @@ class BlockedConv final : public Kernel {
       b.filters = call.filters + filter * f.per_block();
       const bool last = group == f.groups - 1 && block + b.blocks == f.out_blocks;
       const bool part_used = last && call.used < f.block;
-      b.half = part_used && 2 * call.used <= f.block;
+      const int64_t used = part_used ? call.used : f.block;
       b.mask = part_used ? call.mask + (2 - b.blocks) * f.block : nullptr;
-      stretches(f, p, call, b, part_used ? call.used : f.block);
+      if (f.depthwise) {
+        depthwise(p, b, begin, used, f.block);
+        continue;
+      }
+      b.half = 2 * used <= f.block;
+      // Filters of the next pair, if there is one, are fetched while these are used.
+      b.ahead = pair + 1 < pairs_end && block + 4 <= f.out_blocks ? 2 * f.per_block() : 0;
+      stretches(f, p, call, b, used);
     }
+  }
+
+  void depthwise(const ConvPlan& p, const DenseBand& band, int64_t begin, int64_t used,
+                 int64_t block) const {
+    const Space& s = p.s;
+    DepthwiseImage image;
+    static_cast<BlockedBand&>(image) = band;
+    image.clamp = activation_.clamp<float>();
+    for (int i = 0; i < 2; ++i) {
+      image.in[i] = s.in[i + 1];
+      image.kernel[i] = s.kernel[i + 1];
+      image.stride[i] = s.stride[i + 1];
+      image.dilation[i] = s.dilation[i + 1];
+      image.pad[i] = s.pad[i + 1];
+    }
+    if (p.copied) {
+      image.in[0] = p.rows_in(band.rows);
+      image.in[1] = p.phase_width;
+      image.pad[0] = image.pad[1] = 0;
+    } else if (p.along_width) {
+      image.pad[1] -= begin * s.stride[2];
+    } else {
+      image.first = begin;
+    }
+    CHIPDOCK_CPU_DISPATCH(blocked_depthwise)(image);
+    if (activation_.clamp<float>() == nullptr) finish(band, used, block);
   }
 
   /// The band in parts that stay in the first-level cache from their first sum to the activation.
@@ -216,6 +251,7 @@ class BlockedConv final : public Kernel {
     }
   }
 
+  /// The input of a band that starts at position `begin`, with its border.
   void copy(const ConvFilters& f, const ConvPlan& p, const float* from, int64_t begin, int64_t rows,
             float* to) const {
     const Space& s = p.s;
@@ -226,7 +262,7 @@ class BlockedConv final : public Kernel {
     pad.row_gap = p.row_gap();
     pad.rows = p.rows_in(rows);
     pad.left = s.pad[2] - (p.along_width ? begin * s.stride[2] : 0);
-    pad.stride = s.stride[2];
+    pad.stride = p.gather;
     pad.phases = p.phases;
     pad.phase_width = p.phase_width;
     for (int64_t i = 0; i < f.in_blocks; ++i) {
@@ -238,29 +274,22 @@ class BlockedConv final : public Kernel {
 
   /// All input blocks, as many at once as have filters that leave room in the second-level cache.
   void sums(const ConvFilters& f, const Call& call, DenseBand b) const {
-    const float* clamp = activation_.clamp<float>();
-    if (f.depthwise) {
-      b.steps = call.steps;
-      b.count = f.taps;
-      b.clamp = clamp;
-      CHIPDOCK_CPU_DISPATCH(blocked_depthwise)(b);
-      return;
-    }
     const float* filters = b.filters;
     const int32_t* mask = b.mask;
+    const int64_t next_pair = b.ahead;
+    const int64_t per_input = f.taps * f.inner * f.block;
     const int64_t full = f.in_channels / f.inner;
-    const int64_t most = std::max<int64_t>(1, 32768 / (f.taps * f.inner * 2 * f.block));
+    const int64_t most = std::max<int64_t>(1, 32768 / (2 * per_input));
     for (int64_t i = 0; i < f.in_blocks; i += most) {
       const int64_t end = std::min(f.in_blocks, i + most);
+      const bool last = end == f.in_blocks;
       b.steps = call.steps + i * f.taps;
       b.count = (end - i) * f.taps;
       b.full = std::max<int64_t>(0, std::min(full, end) - i) * f.taps;
-      b.filters = filters + i * f.taps * f.inner * f.block;
-      b.clamp = end == f.in_blocks ? clamp : nullptr;
-      b.mask = end == f.in_blocks ? mask : nullptr;
-      // Behind the last input block the next pair of output blocks begins.
-      const int64_t next = end < f.in_blocks ? end * f.taps * f.inner * f.block : 2 * f.per_block();
-      b.ahead = next - i * f.taps * f.inner * f.block;
+      b.filters = filters + i * per_input;
+      b.clamp = last ? activation_.clamp<float>() : nullptr;
+      b.mask = last ? mask : nullptr;
+      b.ahead = !last ? (end - i) * per_input : next_pair != 0 ? next_pair - i * per_input : 0;
       CHIPDOCK_CPU_DISPATCH(blocked_dense)(b);
       b.start = b.y;
       b.bias = nullptr;

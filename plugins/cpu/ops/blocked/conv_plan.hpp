@@ -36,22 +36,25 @@ struct ConvPlan {
       s.in[1] = s.out[1] = 1;
     }
     along_width = s.out[1] == 1;
-    copied = s.stride[2] != 1;
+    bool border = false;
     for (int i = 1; i < 3; ++i) {
-      if (s.pad[i] != 0 || (s.out[i] - 1) * s.stride[i] + s.span(i) > s.in[i]) copied = true;
+      border |= s.pad[i] != 0 || (s.out[i] - 1) * s.stride[i] + s.span(i) > s.in[i];
     }
+    // Depthwise windows may leave the image, which costs most where it is narrow.
+    copied = f.depthwise ? border && s.out[2] < 28 : border || s.stride[2] != 1;
+    gather = f.depthwise ? 1 : s.stride[2];
+    skips_rows = !f.depthwise && s.kernel[1] == 1;
     cut(f, threads);
     lay_out(f);
   }
 
   int64_t positions() const { return along_width ? s.out[2] : s.out[1]; }
   int64_t tasks() const { return images * bands * runs; }
-  /// Rows that windows over `rows` output rows reach over; with one filter row the others between
-  /// are left out.
+  /// Rows that windows over `rows` output rows reach over.
   int64_t rows_in(int64_t rows) const {
-    return s.kernel[1] == 1 ? rows : (rows - 1) * s.stride[1] + s.span(1);
+    return skips_rows ? rows : (rows - 1) * s.stride[1] + s.span(1);
   }
-  int64_t row_gap() const { return s.kernel[1] == 1 ? s.stride[1] : 1; }
+  int64_t row_gap() const { return skips_rows ? s.stride[1] : 1; }
   /// Floats that a thread needs for its copy of a band's input.
   int64_t scratch(const ConvFilters& f) const { return copied ? f.in_blocks * plane : 0; }
 
@@ -59,8 +62,7 @@ struct ConvPlan {
   void fill_steps(const ConvFilters& f, int64_t* steps) const {
     for (int64_t x = 0; x < s.kernel[2]; ++x) {
       const int64_t column = x * s.dilation[2];
-      const int64_t at =
-          copied ? column % s.stride[2] * phase_width + column / s.stride[2] : column;
+      const int64_t at = copied ? column % gather * phase_width + column / gather : column;
       for (int64_t y = 0; y < s.kernel[1]; ++y) {
         steps[y * s.kernel[2] + x] = y * s.dilation[1] * pitch + at * f.inner;
       }
@@ -73,6 +75,8 @@ struct ConvPlan {
   int64_t pairs;       ///< Of output blocks.
   bool along_width;    ///< Bands are columns of the one row, else rows.
   bool copied;         ///< The input of a band is copied, with its border; else used in place.
+  bool skips_rows;     ///< Filters of one row: a copy leaves out the rows between.
+  int64_t gather;      ///< Columns that far apart become neighbours in a copy.
   int64_t bands = 1;   ///< Of an image.
   int64_t runs = 1;    ///< Of output blocks.
   int64_t phases = 1;  ///< See BlockedPad.
@@ -116,11 +120,12 @@ struct ConvPlan {
       return;
     }
     const int64_t most = (positions() + bands - 1) / bands;
-    phases = std::min(s.stride[2], s.span(2));
-    phase_width = (along_width ? most : s.out[2]) + (s.span(2) - 1) / s.stride[2];
+    const int64_t cols = along_width ? most : s.out[2];
+    phases = std::min(gather, s.span(2));
+    phase_width = ((cols - 1) * s.stride[2] + s.span(2) - 1) / gather + 1;
     pitch = phases * phase_width * f.inner;
     plane = rows_in(along_width ? 1 : most) * pitch;
-    x_row = (s.kernel[1] == 1 ? 1 : s.stride[1]) * pitch;
+    x_row = (skips_rows ? 1 : s.stride[1]) * pitch;
   }
 };
 
