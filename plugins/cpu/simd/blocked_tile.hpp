@@ -10,6 +10,9 @@
 // All loops over sums are unrolled, so that no sum ever leaves its register.
 #define CHIPDOCK_UNROLLED _Pragma("GCC unroll 16")
 
+// A call would put them into memory.
+#define CHIPDOCK_IN_PLACE __attribute__((always_inline)) inline
+
 namespace chipdock::plugin::cpu::CHIPDOCK_ISA {
 
 // Half a vector, for a last block of which no more is used: where multipliers are half as wide as a
@@ -30,7 +33,8 @@ inline void write(float* to, Vh value) {
 
 /// The sums of a tile whose pixels lie `step` apart in y, from element `at` on.
 template <class V, int kTile>
-void begin(const BlockedBand& band, int64_t at, int64_t step, int64_t bias_at, V (&sum)[kTile]) {
+CHIPDOCK_IN_PLACE void begin(const BlockedBand& band, int64_t at, int64_t step, int64_t bias_at,
+                             V (&sum)[kTile]) {
   V bias = {};
   if (band.bias != nullptr) read(band.bias + bias_at, bias);
   if (band.start == nullptr) {
@@ -43,7 +47,8 @@ void begin(const BlockedBand& band, int64_t at, int64_t step, int64_t bias_at, V
 }
 
 template <class I, class V, int kTile>
-void end(const BlockedBand& band, int64_t at, int64_t step, int64_t mask_at, V (&sum)[kTile]) {
+CHIPDOCK_IN_PLACE void end(const BlockedBand& band, int64_t at, int64_t step, int64_t mask_at,
+                           V (&sum)[kTile]) {
   if (band.clamp != nullptr) {
     const V low = band.clamp[0] - V{};
     const V high = band.clamp[1] - V{};
