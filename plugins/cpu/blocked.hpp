@@ -17,7 +17,9 @@ constexpr uint32_t kBlocked = 1;
 int64_t channel_block();
 
 /// Blocks that hold `channels`.
-inline int64_t blocks_of(int64_t channels, int64_t block) { return (channels + block - 1) / block; }
+inline int64_t blocks_of(int64_t channels, int64_t block) {
+  return block > 0 ? (channels + block - 1) / block : 0;
+}
 
 /// Bytes of a tensor of this dtype and shape in layout `layout`. Throws UNSUPPORTED for a layout
 /// that does not exist or does not fit.

@@ -147,7 +147,7 @@ int32_t supports_mean(const kit::NodeView& node) {
     using kit::operator==;
     if (given->constant == nullptr || !(given->dtype == kit::kInt64)) return CHIPDOCK_SUPPORTS_NO;
     const auto* from = static_cast<const int64_t*>(given->constant);
-    axes.assign(from, from + given->constant_size / sizeof(int64_t));
+    axes.assign(from, from + given->constant_size / 8);
   }
   uint32_t seen = 0;
   for (int64_t axis : axes) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reorder of the domain "ai.chipdock": a tensor from layout 0 to the blocked layout and back.
+#include <algorithm>
+
 #include "blocked.hpp"
 #include "simd/blocked.hpp"
-#include "slots.hpp"
 
 namespace chipdock::plugin::cpu {
 namespace {

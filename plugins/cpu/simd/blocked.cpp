@@ -84,7 +84,7 @@ void unblock_channels(const float* groups, int64_t channels, int64_t pixels, flo
 }
 
 void gather_pixels(const float* row, const int32_t* map, int64_t count, float* out) {
-  for (int64_t i = 0; i < count; ++i) store(out + i * kLanes, load(row + map[i] * kLanes));
+  for (int64_t i = 0; i < count; ++i) store(out + i * kLanes, load(row + int64_t{map[i]} * kLanes));
 }
 
 namespace {
