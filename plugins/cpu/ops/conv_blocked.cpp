@@ -354,12 +354,15 @@ int32_t supports(const kit::NodeView& node) {
   return fits && w->dims[0] >= 4 ? CHIPDOCK_SUPPORTS_YES : CHIPDOCK_SUPPORTS_NO;
 }
 
-/// Ahead of every kernel of layout 0, unless much of what is computed is no channel. A last block of
-/// 16 that is at most half full is computed by halves.
+/// Ahead of every kernel of layout 0, unless much of what is stored or computed is no channel. A last
+/// block of 16 that is at most half full is computed by halves.
 double score(const kit::NodeView& node) {
   const int64_t channels = node.input(1)->dims[0];
-  const int64_t unit = channel_block() == 16 ? 8 : channel_block();
-  return blocks_of(channels, unit) * unit * 2 <= channels * 3 ? 20.0 : 0.0;
+  const int64_t block = channel_block();
+  const int64_t unit = block == 16 ? 8 : block;
+  const int64_t stored = blocks_of(channels, block) * block;
+  const int64_t computed = blocks_of(channels, unit) * unit;
+  return stored <= 2 * channels && 2 * computed <= 3 * channels ? 20.0 : 0.0;
 }
 
 }  // namespace

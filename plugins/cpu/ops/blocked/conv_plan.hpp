@@ -101,7 +101,7 @@ struct ConvPlan {
     const int64_t sums =
         images * f.out_blocks * s.out[1] * s.out[2] * f.taps * (f.depthwise ? 1 : f.in_channels);
     if (threads <= 1 || sums < (int64_t{1} << 15)) return;  // A few microseconds.
-    const int64_t wanted = 4 * threads;
+    const int64_t wanted = (copied ? 2 : 4) * threads;      // Each part has a copy of its own.
     const auto more = [&](int64_t& parts, int64_t limit) {
       const int64_t others = std::max<int64_t>(tasks() / parts, 1);
       parts = std::clamp((wanted + others - 1) / others, parts, std::max(limit, parts));
