@@ -87,12 +87,13 @@ struct Argument {
 /// A node of float tensors, with its attributes.
 class Node {
  public:
-  Node(const char* op, std::vector<Argument> inputs, Shape output, uint32_t output_layout)
+  Node(const char* op, std::vector<Argument> inputs, Shape output, uint32_t output_layout,
+       int32_t since = 20)
       : inputs_(std::move(inputs)), output_{std::move(output), {}, output_layout} {
     node_.struct_size = sizeof(node_);
     node_.domain = "";
     node_.op = op;
-    node_.since_version = 20;
+    node_.since_version = since;
     for (const Argument& a : inputs_) input_values_.push_back(a.shape.empty() ? nullptr : value(a));
     output_values_.push_back(value(output_));
     node_.input_count = static_cast<uint32_t>(input_values_.size());

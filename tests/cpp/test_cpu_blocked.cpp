@@ -13,6 +13,7 @@ KernelSpan binary_kernels();
 KernelSpan clip_kernels();
 KernelSpan concat_blocked_kernels();
 KernelSpan concat_kernels();
+KernelSpan pad_blocked_kernels();
 KernelSpan pool_blocked_kernels();
 KernelSpan pool_kernels();
 KernelSpan pow_kernels();
@@ -268,6 +269,43 @@ TEST(the_nearest_pixel_is_the_same) {
       linear.text("mode", "linear");
       CHECK_EQ(kernels[0].supports(linear.view()), CHIPDOCK_SUPPORTS_NO);
     }
+  });
+}
+
+TEST(zeros_go_around_pixels_and_behind_channels) {
+  const KernelSpan kernels = chipdock::plugin::cpu::pad_blocked_kernels();
+  const Shape shape = {2, 19, 5, 7};
+  const Floats x = wild(shape, 1);
+  const auto node = [&](const Shape& pads, Shape y) {
+    Node made("Pad", {{shape, x, kBlocked}}, std::move(y), kBlocked, 2);
+    made.ints("pads", pads);
+    return made;
+  };
+  at_every_blocked_level([&](ThreadPool& pool) {
+    for (const Shape& pads : {Shape{0, 0, 1, 2, 0, 0, 3, 0}, Shape{0, 0, 0, 0, 0, 30, 0, 0},
+                              Shape{0, 0, 0, 1, 0, 2, 1, 1}}) {
+      Shape y = shape;
+      for (size_t i = 0; i < 4; ++i) y[i] += pads[i] + pads[i + 4];
+      Floats expected(static_cast<size_t>(count_of(y)), 0.0f);
+      size_t at = 0;
+      for (int64_t n = 0; n < shape[0]; ++n) {
+        for (int64_t c = 0; c < shape[1]; ++c) {
+          for (int64_t h = 0; h < shape[2]; ++h) {
+            for (int64_t w = 0; w < shape[3]; ++w, ++at) {
+              const int64_t to = ((n * y[1] + c) * y[2] + h + pads[2]) * y[3] + w + pads[3];
+              expected[static_cast<size_t>(to)] = x[at];
+            }
+          }
+        }
+      }
+      CHECK(equal(run(kernels[0], node(pads, y), pool), expected));
+    }
+    const auto answer = [&](const Shape& pads) {
+      return kernels[0].supports(node(pads, shape).view());
+    };
+    CHECK_EQ(answer({0, 1, 0, 0, 0, 0, 0, 0}), CHIPDOCK_SUPPORTS_NO);
+    CHECK_EQ(answer({0, 0, -1, 0, 0, 0, 0, 0}), CHIPDOCK_SUPPORTS_NO);
+    CHECK_EQ(answer({1, 0, 0, 0, 0, 0, 0, 0}), CHIPDOCK_SUPPORTS_NO);
   });
 }
 
