@@ -40,6 +40,13 @@ TEST(a_reader_outside_gets_the_value_without_a_layout) {
   check_net(net, "Reorder7 Neg7 Neg7 Reorder7 Exp Exp Reorder7");
 }
 
+TEST(who_reads_dims_alone_needs_no_reorder) {
+  Net net({"x"});
+  net.add("a", "Neg", {"x"}).add("s", "Shape", {"a"}).add("y", "Floor", {"a"});
+  net.output("s").output("y");
+  check_net(net, "Reorder7 Neg7 Shape Floor7");
+}
+
 TEST(an_output_of_the_graph_may_be_read_inside_a_region) {
   Net net({"x"});
   net.add("a", "Neg", {"x"}).add("b", "Neg", {"a"}).output("a").output("b").output("a");

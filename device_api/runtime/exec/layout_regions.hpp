@@ -38,7 +38,7 @@ struct LayoutRegion {
   bool pays() const;
 };
 
-/// All regions, whether they pay or not. `live` says which nodes are computed at all.
+/// All regions, whether they pay or not. `live` says which nodes are computed and read elements.
 std::vector<LayoutRegion> find_layout_regions(const IrGraph& graph, const std::vector<bool>& live,
                                               const LayoutOffers& offers);
 

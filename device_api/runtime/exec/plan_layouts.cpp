@@ -22,8 +22,10 @@ class PlanCompiler::LayoutPass {
 
   void run() {
     find_eligible();
+    std::vector<bool> counted = live_;
+    for (size_t i = 0; i < counted.size(); ++i) counted[i] = live_[i] && !reads_dims_only(i);
     for (const uint32_t layout : registry_.layouts()) {
-      for (const LayoutRegion& region : find_layout_regions(graph_, live_, offers(layout))) {
+      for (const LayoutRegion& region : find_layout_regions(graph_, counted, offers(layout))) {
         if (region.pays()) settle(region, layout);
       }
     }
@@ -59,6 +61,12 @@ class PlanCompiler::LayoutPass {
         if (v >= 0) from_shapes[static_cast<size_t>(v)] = shapes;
       }
     }
+  }
+
+  /// Shape and Size: a value in a layout serves them as it is.
+  bool reads_dims_only(size_t index) const {
+    const Op* op = compiler_.ops_[index];
+    return op != nullptr && (op->flags & kOpShapeOnly) != 0;
   }
 
   LayoutOffers offers(uint32_t layout) const {
@@ -174,6 +182,10 @@ class PlanCompiler::LayoutPass {
         add_member(*node, member->second, compiler_.ops_[i]);
         continue;
       }
+      if (reads_dims_only(i)) {
+        add_dims_reader(node, i);
+        continue;
+      }
       if (live_[i]) {
         for (const int32_t v : node->inputs) need_plain(v);
         for (const IrSubgraph& body : node->subgraphs) {
@@ -194,6 +206,18 @@ class PlanCompiler::LayoutPass {
     ops_.push_back(op);
     host_ops_.push_back(host_op);
     folded_.push_back(folded);
+  }
+
+  /// Reads what there is by now, in whatever layout.
+  void add_dims_reader(const std::shared_ptr<IrNode>& original, size_t index) {
+    std::shared_ptr<IrNode> node = original;
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      const auto written = written_in_.find(node->inputs[i]);
+      if (written == written_in_.end()) continue;
+      if (node == original) node = std::make_shared<IrNode>(*original);
+      node->inputs[i] = form_of(node->inputs[i], written->second);
+    }
+    add_node(std::move(node), compiler_.ops_[index], nullptr, compiler_.folded_[index]);
   }
 
   void add_member(const IrNode& original, Member& member, const Op* op) {
