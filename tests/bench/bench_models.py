@@ -132,7 +132,7 @@ class _Run:
             self.settings,
             sample_s=0.02,
             rounds=10,
-            least=2 if self.settings.essential else 4,
+            least=2 if self.settings.short else 4,
             idle_s=0.0 if self.settings.quick else IDLE_S,
         )
 
@@ -147,7 +147,7 @@ class _Run:
         archive = self.folder / "feeds.npz"
         np.savez(archive, **subject.feeds(point))
         found: dict[str, list[cold.Cold]] = {name: [] for name in self.names}
-        turns = 1 if self.settings.quick else 2 if self.settings.essential else 4
+        turns = 1 if self.settings.quick else 2 if self.settings.short else 4
         for turn in range(turns):
             for name in list(found)[:: 1 if turn % 2 == 0 else -1]:
                 try:

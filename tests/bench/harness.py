@@ -41,6 +41,11 @@ class Settings:
     essential: bool = False
     models: tuple[str, ...] = ()
 
+    @property
+    def short(self) -> bool:
+        """Whether the fewest samples that still take turns both ways are enough."""
+        return self.essential or self.budget_s < 1.0
+
 
 @dataclass(frozen=True)
 class Stats:
