@@ -9,6 +9,7 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+from api_support import model, value
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
@@ -310,3 +311,34 @@ def test_group_times_channels_beyond_int64_is_named(op):
     x, w = normal(1, 0, 3), normal(0, 4, 2)
     with pytest.raises(chipdock.ChipdockError, match=rf"INVALID_ARGUMENT.*{op}.*fit int64"):
         chipdock.run_op(op, x, w, group=2**62)
+
+
+@pytest.mark.parametrize("layouts", ["on", "off"])
+@pytest.mark.parametrize("image", [(0, 4), (4, 0), (0, 0), (1, 1), (2, 3)])
+@pytest.mark.parametrize("pads", [[2, 3, 2, 3], [9, 8, 7, 6]])
+def test_windows_that_lie_in_the_padding(monkeypatch, layouts, image, pads):
+    """Every kernel: first layers, 1x1, depthwise; sums without terms are the bias."""
+    monkeypatch.setenv("CHIPDOCK_LAYOUTS", layouts)
+    rng = np.random.default_rng(1)
+    for channels, filters, kernel, group in [
+        (3, 64, (4, 3), 1), (3, 8, (3, 3), 1), (128, 128, (1, 1), 1), (16, 16, (3, 3), 16),
+    ]:  # fmt: skip
+        weight = rng.standard_normal((filters, channels // group, *kernel)).astype(np.float32)
+        bias = rng.standard_normal(filters).astype(np.float32)
+        nodes = [
+            helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=pads, group=group),
+            helper.make_node("Relu", ["c"], ["y"]),
+        ]
+        loaded = chipdock.load(
+            model(nodes, [value("x", shape=[None, channels, None, None])], [value("y")],
+                  {"w": weight, "b": bias})
+        )  # fmt: skip
+        x = rng.standard_normal((2, channels, *image)).astype(np.float32)
+        padded = np.pad(x, [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])])
+        windows = np.lib.stride_tricks.sliding_window_view(padded, kernel, (2, 3))
+        each = weight.reshape(group, filters // group, channels // group, *kernel)
+        windows = windows.reshape(2, group, channels // group, *windows.shape[2:])
+        sums = np.einsum("ngchwij,gfcij->ngfhw", windows.astype(np.float64), each)
+        wanted = sums.reshape(2, filters, *sums.shape[3:]) + bias[:, None, None]
+        got = loaded.run({"x": x})["y"].numpy()
+        np.testing.assert_allclose(got, np.maximum(wanted, 0), rtol=1e-5, atol=1e-5)

@@ -51,7 +51,7 @@ class OnednnConv final : public Kernel {
     const Space s = space(context);
     const Tensor& w = context.input(1);
     return slots(context, s) * slot_bytes(context, s) +
-           (context.output(0).size() == 0 ? 0 : onednn::filter_bytes(filter_shape(w)));
+           (nothing_to_sum(context) ? 0 : onednn::filter_bytes(filter_shape(w)));
   }
 
   void run(const Context& context) const override {
@@ -61,6 +61,7 @@ class OnednnConv final : public Kernel {
     if (y.size() == 0) return;
     const Space s = space(context);
     kit::require(x.dim(1) == w.dim(1), op_, ": X has ", x.dim(1), " channels, W ", w.dim(1));
+    if (nothing_to_sum(context)) return start_only(context);
     const auto parts = static_cast<int64_t>(slots(context, s));
     const uint64_t part_bytes = slot_bytes(context, s);
     auto* scratch = static_cast<char*>(context.workspace);
@@ -111,6 +112,24 @@ class OnednnConv final : public Kernel {
   Space space(const Context& context) const {
     return window_.resolve(context.input(0), context.output(0), context.input(1).shape + 2, false);
   }
+  /// No output, or windows that lie in the padding of an image without rows or columns.
+  static bool nothing_to_sum(const Context& context) {
+    return context.output(0).size() == 0 || context.input(0).size() == 0;
+  }
+  /// The output where the sums have no terms: what they start with, then the activation.
+  void start_only(const Context& context) const {
+    const Tensor& y = context.output(0);
+    const int64_t plane = y.size(2, y.rank);
+    const float* bias = context.has_input(2) ? context.input(2).as<float>() : nullptr;
+    const Tensor* residual = residual_input(context, op_);
+    for (int64_t i = 0; i < y.dim(0) * y.dim(1); ++i) {
+      const float start = bias != nullptr ? bias[i % y.dim(1)] : 0.0f;
+      for (int64_t at = i * plane; at < (i + 1) * plane; ++at) {
+        y.mut<float>()[at] = start + (residual != nullptr ? residual->as<float>()[at] : 0.0f);
+      }
+    }
+    activation_.apply(y.mut<float>(), y.dim(0) * y.dim(1), plane, plane);
+  }
   /// What the form of the filters depends on.
   ConvShape filter_shape(const Tensor& w) const {
     int64_t row = 0;
@@ -135,7 +154,7 @@ class OnednnConv final : public Kernel {
     return static_cast<uint64_t>(std::clamp<int64_t>(s.out[1] / 2, 1, slot_capacity(context)));
   }
   static uint64_t slot_bytes(const Context& context, const Space& s) {
-    if (context.output(0).size() == 0) return 0;
+    if (nothing_to_sum(context)) return 0;
     const auto parts = static_cast<int64_t>(slots(context, s));
     uint64_t most = 0;
     for (int64_t part = 0; part < parts; ++part) {
