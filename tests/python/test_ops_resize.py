@@ -218,3 +218,38 @@ def test_kept_aspect_ratio_beyond_any_extent_is_named():
             "Resize", normal(1, 1, 1, 9), None, None, i64(2**62, 3), axes=[2, 3],
             keep_aspect_ratio_policy="not_smaller",
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_the_parts_of_complex_numbers_are_resized_alone(dtype, mode):
+    x = (normal(1, 2, 5, 4) + 1j * normal(1, 2, 5, 4)).astype(dtype)
+    roi = f32(0, 0, -0.2, 0, 1, 1, 1, 1.2)
+    options = {
+        "mode": mode,
+        "coordinate_transformation_mode": "tf_crop_and_resize",
+        "extrapolation_value": 3.0,
+    }
+    scales = f32(1, 1, 1.6, 2)
+    y = chipdock.run_op("Resize", x, roi, scales, **options).numpy()
+    assert y.dtype == dtype
+    real = chipdock.run_op("Resize", x.real.copy(), roi, scales, **options).numpy()
+    options["extrapolation_value"] = 0.0
+    imaginary = chipdock.run_op("Resize", x.imag.copy(), roi, scales, **options).numpy()
+    np.testing.assert_array_equal(y, real + 1j * imaginary)
+    assert (y == 3).any()
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint16, np.uint32, np.uint64])
+def test_weighed_integers_are_rounded(dtype):
+    x = np.array([[0, 7, 30000]], dtype)
+    y = chipdock.run_op("Resize", x, None, f32(1, 2), mode="linear").numpy()
+    # Weights of a quarter: 1.75, 5.25, 7505.25, 22501.75.
+    assert y.tolist() == [[0, 2, 5, 7505, 22502, 30000]]
+    assert y.dtype == dtype
+
+
+def test_a_weighed_truth_value_is_the_nearer_one():
+    x = np.array([[False, True]])
+    y = chipdock.run_op("Resize", x, None, f32(1, 3), mode="linear").numpy()
+    assert y.tolist() == [[False, False, False, True, True, True]]

@@ -109,6 +109,38 @@ def test_grid_values_far_outside_or_not_a_number_do_no_harm(mode, padding):
     assert np.isfinite(got).all()
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_the_parts_of_complex_images_are_sampled_alone(dtype, mode):
+    rng = np.random.default_rng(6)
+    x = (rng.normal(size=(2, 3, 4, 5)) + 1j * rng.normal(size=(2, 3, 4, 5))).astype(dtype)
+    grid = rng.uniform(-1.2, 1.2, (2, 3, 7, 2)).astype(np.float32)
+    got = run("GridSample", x, grid, mode=mode)
+    assert got.dtype == dtype
+    parts = [run("GridSample", part.copy(), grid, mode=mode) for part in (x.real, x.imag)]
+    np.testing.assert_array_equal(got, parts[0] + 1j * parts[1])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.bool_, np.int8, np.float16])
+def test_the_nearest_pixel_keeps_its_bits(dtype):
+    x = np.arange(6).reshape(1, 1, 2, 3).astype(dtype)
+    if np.dtype(dtype).itemsize == 8:
+        x += dtype(2**62 + 1)
+    grid = np.float32([[[[1, -1], [-1, 1], [0.1, 0.9], [1.8, 0]]]])
+    got = run("GridSample", x, grid, mode="nearest", align_corners=1)
+    assert got.tolist() == [[[[x[0, 0, 0, 2], x[0, 0, 1, 0], x[0, 0, 1, 1], 0]]]]
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_columns_of_complex_numbers_are_added_up(dtype):
+    columns = np.arange(8).reshape(1, 4, 2).astype(dtype) * dtype(1 - 2j)
+    got = run("Col2Im", columns, np.int64([2, 3]), np.int64([2, 2]))
+    # Two blocks of 2x2, one column apart: the middle column is in both.
+    want = np.array([[0, 1 + 2, 3], [4, 5 + 6, 7]]) * (1 - 2j)
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got, want[None, None])
+
+
 def test_determinants_of_a_batch():
     x = np.random.default_rng(5).normal(size=(3, 2, 4, 4))
     x[0, 0, 0] = x[0, 0, 1]

@@ -72,6 +72,38 @@ def test_operators_that_move_elements_move_strings(operator, more, attributes, w
     assert got.tolist() == want.tolist()
 
 
+def sample(operator, more, **attributes):
+    feeds = {"x": WORDS[None, None]} | {f"a{i}": a for i, a in enumerate(more)}
+    inputs = ["x", "", "a0"] if operator == "Resize" else list(feeds)
+    return run([node(operator, inputs, ["y"], **attributes)], feeds, [text("y")])["y"]
+
+
+def test_the_nearest_string_is_taken():
+    double = np.float32([1, 1, 2, 1])
+    got = sample("Resize", [double], mode="nearest", coordinate_transformation_mode="asymmetric",
+                 nearest_mode="floor")  # fmt: skip
+    assert got.tolist() == [[np.repeat(WORDS, 2, 0).tolist()]]
+    # The middle of the right column, the lower left corner, and a place outside.
+    grid = np.float32([[[[1, -1], [-1, 1], [3, 1]]]])
+    got = sample("GridSample", [grid], mode="nearest", align_corners=1)
+    assert got.tolist() == [[[["", "ä", ""]]]]
+    got = sample("GridSample", [grid], mode="nearest", align_corners=1, padding_mode="border")
+    assert got.tolist() == [[[["", "ä", "zz"]]]]
+
+
+@pytest.mark.parametrize(
+    ("operator", "more", "attributes", "match"),
+    [
+        ("Resize", [np.float32([1, 1, 2, 1])], {"mode": "linear"}, "mode 'linear' weighs"),
+        ("GridSample", [np.zeros((1, 1, 1, 2), np.float32)], {}, "mode 'linear' weighs"),
+        ("Resize", [np.float32([1, 1, 2, 1])], {"extrapolation_value": 1.0}, "which is written"),
+    ],
+)
+def test_strings_are_not_weighed(operator, more, attributes, match):
+    with pytest.raises(chipdock.errors.InvalidArgumentError, match=match):
+        sample(operator, more, **attributes)
+
+
 def test_split_and_where_and_equal():
     nodes = [
         node("Split", ["x"], ["a", "b"], axis=0, num_outputs=2),

@@ -3,6 +3,7 @@
 // the other in float, or in double for 64-bit and integer types. Where taps lie is in resample.hpp.
 #include <cstring>
 
+#include "ops/conversion/planes.hpp"
 #include "ops/resize_attributes.hpp"
 #include "slots.hpp"
 #include "widen.hpp"
@@ -21,6 +22,8 @@ class Nearest final : public ResizeBase {
       outside_ = static_cast<T>(extrapolation_);
     }
   }
+  /// What lies outside of a complex tensor is real.
+  void imaginary() { outside_ = 0; }
   uint64_t workspace(const Context& context) const override {
     int64_t total = 0;
     for (int32_t i = 0; i < context.output(0).rank; ++i) total += context.output(0).dim(i);
@@ -137,6 +140,7 @@ template <class E, class T>
 class Weighted final : public ResizeBase {
  public:
   using ResizeBase::ResizeBase;
+  void imaginary() { extrapolation_ = 0; }
   uint64_t workspace(const Context& context) const override {
     const Tensor& x = context.input(0);
     const Tensor& y = context.output(0);
@@ -309,8 +313,18 @@ KernelSpan resize_kernels() {
   define(span, "resize_f64", make<Weighted<double, double>>, kWeighted, {kit::kFloat64});
   define(span, "resize_u8", make<Weighted<uint8_t, double>>, kWeighted, {kit::kUint8});
   define(span, "resize_i8", make<Weighted<int8_t, double>>, kWeighted, {kit::kInt8});
+  define(span, "resize_i16", make<Weighted<int16_t, double>>, kWeighted, {kit::kInt16});
+  define(span, "resize_u16", make<Weighted<uint16_t, double>>, kWeighted, {kit::kUint16});
+  define(span, "resize_u32", make<Weighted<uint32_t, double>>, kWeighted, {kit::kUint32});
+  define(span, "resize_u64", make<Weighted<uint64_t, double>>, kWeighted, {kit::kUint64});
+  define(span, "resize_bool", make<Weighted<bool, double>>, kWeighted, {kit::kBool});
   define(span, "resize_i32", make<Weighted<int32_t, double>>, kWeighted, {kit::kInt32});
   define(span, "resize_i64", make<Weighted<int64_t, double>>, kWeighted, {kit::kInt64});
+  define(span, "resize_nearest_c64", make<Planes<Nearest<float>, float>>, kNear, {kComplex64});
+  define(span, "resize_nearest_c128", make<Planes<Nearest<double>, double>>, kNear, {kComplex128});
+  define(span, "resize_c64", make<Planes<Weighted<float, float>, float>>, kWeighted, {kComplex64});
+  define(span, "resize_c128", make<Planes<Weighted<double, double>, double>>, kWeighted,
+         {kComplex128});
   return span;
 }
 

@@ -3,6 +3,7 @@
 // patches of.
 #include <cstring>
 
+#include "ops/conversion/planes.hpp"
 #include "ops/conversion/values.hpp"
 #include "ops/movement/element.hpp"
 
@@ -124,7 +125,15 @@ KernelSpan unpool_kernels() {
   KernelDef unpool{"MaxUnpool", 9, 0, make<MaxUnpool>, {{1, {kit::kInt64}}}};
   unpool.supports = moves_bytes;
   const auto numbers = dtypes_of(NumberTypes{} + Types<bool>{});
-  return {unpool, {"Col2Im", 18, 0, make<Col2Im>, {{0, numbers}, {-1, numbers}}}};
+  KernelSpan kernels = {unpool, {"Col2Im", 18, 0, make<Col2Im>, {{0, numbers}, {-1, numbers}}}};
+  for (const chipdock_dtype type : {kComplex64, kComplex128}) {
+    KernelDef def{"Col2Im", 18};
+    def.create = type.bits == 64 ? make<Planes<Col2Im, float>> : make<Planes<Col2Im, double>>;
+    def.dtypes = {{0, {type}}, {1, {kit::kInt64}}, {-1, {type}}};
+    def.name = type.bits == 64 ? "Col2Im_c64" : "Col2Im_c128";
+    kernels.push_back(std::move(def));
+  }
+  return kernels;
 }
 
 }  // namespace chipdock::plugin::cpu
