@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DFT of lengths that are powers of two, primes and one; STFT; Einsum; boxes; sampling."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -59,6 +60,9 @@ def test_frames_are_weighed_by_the_window():
         ("ij->", [(2, 3)]),
         ("i,j,k->kij", [(2,), (3,), (4,)]),
         ("...a->...", [(2, 3, 4)]),
+        ("ijki->kij", [(3, 4, 5, 3)]),
+        ("a...b->b...a", [(2, 1, 4, 3)]),
+        ("ij->ji", [(0, 3)]),
     ],
 )
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int32])
@@ -68,6 +72,43 @@ def test_einsum_agrees_with_numpy(equation, shapes, dtype):
     np.testing.assert_array_equal(
         run("Einsum", *arrays, equation=equation), np.einsum(equation, *arrays)
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk->ik", [(17, 33), (33, 19)]),
+        ("ij,jk->ki", [(17, 33), (33, 19)]),
+        ("ij,kj->ik", [(17, 33), (19, 33)]),
+        ("ji,jk->ik", [(33, 17), (33, 1)]),
+        ("i,ij->j", [(33,), (33, 40)]),
+        ("i,i->", [(300,), (300,)]),
+        ("i,j->ij", [(40,), (30,)]),
+        ("bqhd,bkhd->bhqk", [(2, 9, 3, 8), (2, 7, 3, 8)]),
+        ("bhqk,bkhd->bqhd", [(2, 3, 9, 7), (2, 7, 3, 8)]),
+        ("btd,dhk->bthk", [(2, 5, 12), (12, 3, 4)]),
+        ("bthk,hkd->btd", [(2, 5, 3, 4), (3, 4, 12)]),
+        ("bthk,khd->btd", [(2, 5, 3, 4), (4, 3, 12)]),
+        ("abcd,cbe->aed", [(3, 4, 5, 6), (5, 4, 7)]),
+        ("...ij,...jk->...ik", [(2, 1, 9, 8), (3, 8, 7)]),
+        ("...ij,...jk->ik...", [(2, 3, 9, 8), (1, 3, 8, 7)]),
+        ("bi,bi->b", [(5, 90), (5, 90)]),
+        ("ab,ab->ab", [(9, 90), (9, 90)]),
+        ("ijk,jl->il", [(6, 7, 8), (7, 9)]),
+        ("iij,jk->ik", [(6, 6, 7), (7, 9)]),
+        ("ij,jk,kl->il", [(6, 7), (7, 8), (8, 9)]),
+        ("ij,jk->ik", [(6, 0), (0, 9)]),
+    ],
+)
+def test_products_of_einsum(equation, shapes, dtype):
+    rng = np.random.default_rng(8)
+    # Small integers: sums are exact in every dtype but for the last rounding.
+    arrays = [rng.integers(-3, 4, s).astype(dtype) for s in shapes]
+    got = run("Einsum", *arrays, equation=equation)
+    want = np.einsum(equation, *(a.astype(np.float64) for a in arrays))
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got, want.astype(dtype))
 
 
 def test_a_label_with_two_extents_is_refused():

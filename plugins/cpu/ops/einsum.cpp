@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Einsum by loops over all labels: right for every equation and dtype, fast for none. Labels of the
-// output run outside, those summed over inside; "..." stands for axes counted from the last.
+// Einsum. Two floating-point operands are multiplied as matrices (contraction/product.hpp); the rest
+// goes by loops over all labels, right for every equation and dtype. Labels of the output run
+// outside, those summed over inside; "..." stands for axes counted from the last.
+#include <algorithm>
 #include <map>
 #include <string>
 
+#include "ops/contraction/product.hpp"
 #include "ops/conversion/values.hpp"
 #include "ops/movement/element.hpp"
 
@@ -66,10 +69,26 @@ class Einsum final : public Kernel {
     }
   }
 
+  uint64_t workspace(const Context& context) const override {
+    uint64_t bytes = 0;
+    with_product(context, [&](const ProductPlan& plan, auto tag) {
+      bytes = product_bytes<typename decltype(tag)::type>(context, plan);
+    });
+    return bytes;
+  }
+
   void run(const Context& context) const override {
-    in_float_or_double(context.input(0).dtype, [&](auto tag) {
+    kit::require(context.input_count == terms_.size(), "Einsum: ", terms_.size(), " terms for ",
+                 context.input_count, " inputs");
+    if (with_product(context, [&](const ProductPlan& plan, auto tag) {
+          run_product<typename decltype(tag)::type>(context, plan);
+        })) {
+      return;
+    }
+    if (terms_.size() == 1 && rearrange(context)) return;
+    const chipdock_dtype type = context.input(0).dtype;
+    in_float_or_double(type, [&](auto tag) {
       using Float = typename decltype(tag)::type;
-      const chipdock_dtype type = context.input(0).dtype;
       const bool whole = type.code == CHIPDOCK_DTYPE_INT || type.code == CHIPDOCK_DTYPE_UINT;
       if (whole && type.bits == 64) return compute<int64_t>(context);
       compute<Float>(context);
@@ -77,10 +96,46 @@ class Einsum final : public Kernel {
   }
 
  private:
+  /// Calls body(plan, tag of float or double) if the call is a product of matrices.
+  template <class Body>
+  bool with_product(const Context& context, const Body& body) const {
+    const Tensor& y = context.output(0);
+    if (terms_.size() != 2 || context.input_count != 2 || y.size() == 0) return false;
+    if (y.dtype.code != CHIPDOCK_DTYPE_FLOAT && y.dtype.code != CHIPDOCK_DTYPE_BFLOAT) return false;
+    const Tensor& a = context.input(0);
+    const Tensor& b = context.input(1);
+    const ProductPlan plan(a, labels_of(terms_[0], a.rank), b, labels_of(terms_[1], b.rank), y,
+                           labels_of(result_, y.rank));
+    if (!plan.fits()) return false;
+    if (is(y.dtype, kit::kFloat64)) {
+      body(plan, Tag<double>{});
+    } else {
+      body(plan, Tag<float>{});
+    }
+    return true;
+  }
+
+  /// One operand without sums: elements move, also those of a diagonal.
+  bool rearrange(const Context& context) const {
+    const Tensor& x = context.input(0);
+    const Tensor& y = context.output(0);
+    const std::vector<int> from = labels_of(terms_[0], x.rank), to = labels_of(result_, y.rank);
+    std::map<int, int64_t> steps;
+    int64_t strides[kMaxRank];
+    strides_of(x, strides);
+    for (int32_t axis = 0; axis < x.rank; ++axis) {
+      if (std::find(to.begin(), to.end(), from[axis]) == to.end()) return false;
+      if (x.shape[axis] != 1) steps[from[axis]] += strides[axis];
+    }
+    strides_of(y, strides);
+    Box box;
+    for (int32_t i = 0; i < y.rank; ++i) box.add(y.shape[i], steps[to[i]], strides[i]);
+    copy_box(context, box, x.data, y.data, width_of(x, "Einsum"));
+    return true;
+  }
+
   template <class T>
   void compute(const Context& context) const {
-    kit::require(context.input_count == terms_.size(), "Einsum: ", terms_.size(), " terms for ",
-                 context.input_count, " inputs");
     std::map<int, Loop> loops;
     std::vector<std::vector<T>> values;
     for (uint32_t i = 0; i < context.input_count; ++i) {
@@ -113,11 +168,13 @@ class Einsum final : public Kernel {
     }
     for (const auto& [label, loop] : loops) inner.push_back(loop);
     std::vector<T> out(static_cast<size_t>(context.output(0).size()));
-    over(context, context.output(0).size(), 16, [&](int64_t begin, int64_t end) {
+    int64_t terms = 1;
+    for (const Loop& loop : inner) terms *= loop.extent;
+    const int64_t grain = std::max<int64_t>(1, 4096 / (terms + 1));
+    over(context, context.output(0).size(), grain, [&](int64_t begin, int64_t end) {
+      std::vector<const T*> from(values.size());
       for (int64_t at = begin; at < end; ++at) {
-        std::vector<const T*> from;
-        from.reserve(values.size());
-        for (const auto& value : values) from.push_back(value.data());
+        for (size_t i = 0; i < from.size(); ++i) from[i] = values[i].data();
         int64_t rest = at;
         for (size_t axis = outer.size(); axis-- > 0;) {
           const int64_t index = rest % outer[axis].extent;
@@ -134,18 +191,30 @@ class Einsum final : public Kernel {
     }
   }
 
+  /// `from` is as it was when this returns.
   template <class T>
-  static T sum(const std::vector<Loop>& inner, std::vector<const T*> from, size_t depth) {
+  static T sum(const std::vector<Loop>& inner, std::vector<const T*>& from, size_t depth) {
     if (depth == inner.size()) {
       T product = *from[0];
       for (size_t i = 1; i < from.size(); ++i) product *= *from[i];
       return product;
     }
+    const Loop& loop = inner[depth];
     T total = 0;
-    for (int64_t k = 0; k < inner[depth].extent; ++k) {
-      total += sum(inner, from, depth + 1);
-      for (size_t i = 0; i < from.size(); ++i) from[i] += inner[depth].strides[i];
+    if (depth + 1 == inner.size() && from.size() <= 2) {
+      const T* a = from[0];
+      const T* b = from.back();
+      const int64_t step_a = loop.strides[0], step_b = loop.strides[from.size() - 1];
+      for (int64_t k = 0; k < loop.extent; ++k, a += step_a, b += step_b) {
+        total += from.size() == 2 ? *a * *b : *a;
+      }
+      return total;
     }
+    for (int64_t k = 0; k < loop.extent; ++k) {
+      total += sum(inner, from, depth + 1);
+      for (size_t i = 0; i < from.size(); ++i) from[i] += loop.strides[i];
+    }
+    for (size_t i = 0; i < from.size(); ++i) from[i] -= loop.extent * loop.strides[i];
     return total;
   }
 
