@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from ops_numeric import BFLOAT16, EDGES, FLOATS, INTEGERS, random, run, ulp_distance
@@ -146,6 +147,55 @@ def test_pow_of_floats_over_edges_and_usual_exponents() -> None:
     with np.errstate(all="ignore"):
         want = np.power(a.astype(np.float64), b.astype(np.float64))
     assert ulp_distance(run("Pow", a, b, opset=15), want) <= 16
+
+
+def _powers(x: Any, y: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return np.float_power(x.astype(np.float64), y.astype(np.float64))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_pow_over_the_whole_range(dtype: Any) -> None:
+    rng = np.random.default_rng(9)
+    # Any bits at all, then bases near 1 under large exponents, then what models have.
+    x = rng.integers(0, 2**32, 4001, np.uint32).view(np.float32)
+    y = rng.integers(0, 2**32, 4001, np.uint32).view(np.float32)
+    x[1000:2000] = 1 + rng.integers(-1000, 1000, 1000) * np.float32(2.0**-20)
+    y[1000:2000] = rng.uniform(-9e4, 9e4, 1000)
+    x[2000:] = np.exp2(rng.uniform(-20, 20, 2001))
+    y[2000:] = rng.uniform(-8, 8, 2001)
+    with np.errstate(all="ignore"):
+        x, y = x.astype(dtype), y.astype(dtype)
+    for a, b in ((x, y), (x, y[2500]), (x[2500], y), (x[:5], y[:5])):
+        assert ulp_distance(run("Pow", a, b, opset=15), _powers(a, b)) <= 1
+
+
+def test_pow_of_negative_bases_takes_the_sign_of_whole_exponents() -> None:
+    wholes = np.float32([0, 1, 2, 3, -1, -2, -3, 7, 2**23 + 1, 2**24 - 1, 2**24, 2**25, -(2**24)])
+    others = np.float32([0.5, 1.5, -2.5, 2**22 + 0.5, np.inf, -np.inf, np.nan])
+    bases = np.float32([-1, -2, -0.5, -3, -0.0, 0.0, -np.inf, np.inf, -(1 + 2**-23), 1, np.nan])
+    x, y = np.meshgrid(bases, np.concatenate([wholes, others]))
+    x, y = x.astype(np.float32).reshape(-1), y.astype(np.float32).reshape(-1)
+    want = _powers(x, y)
+    got = run("Pow", x, y, opset=15)
+    assert ulp_distance(got, want) <= 1
+    numbers = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got[numbers]), np.signbit(want[numbers]))
+
+
+@pytest.mark.parametrize(
+    "exponent",
+    [np.int64(3), np.int32(-2), np.float64(1.7), np.uint8(4), np.int64(2**24 + 1),
+     np.int64(2**63 - 1)], ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_pow_by_one_exponent_of_another_dtype(dtype: Any, exponent: Any) -> None:
+    x = np.array([-1, 0.5, 1, 1.25, 1.5, 0, -0.75, 1 + 2**-7], dtype)
+    if exponent == 1.7:
+        x = np.abs(x)
+    got = run("Pow", x, exponent, opset=15)
+    assert got.dtype == np.dtype(dtype)
+    assert ulp_distance(got, _powers(x, np.asarray(exponent))) <= 1
 
 
 @pytest.mark.parametrize("base", [np.int32, np.int64, *FLOATS])

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pow, whose exponent may have another dtype than the base. Equal float dtypes go the way of all
-// arithmetic; the mixed ones are computed in double, two integers in integers that wrap.
+// arithmetic, as does one exponent that the base's dtype holds; the other mixed ones are computed in
+// double, two integers in integers that wrap.
 #include <cmath>
+#include <cstring>
 
 #include "ops/elementwise/arithmetic.hpp"
 #include "ops/elementwise/broadcast.hpp"
@@ -11,6 +13,8 @@ namespace {
 
 using ExponentTypes = decltype(IntegerTypes{} + FloatTypes{});
 using BaseTypes = decltype(FloatTypes{} + Types<int32_t, int64_t>{});
+
+constexpr double kExact = 9007199254740992.0;  ///< 2^53: integers up to it are doubles.
 
 template <class T>
 double to_double(T x) {
@@ -77,6 +81,21 @@ void mixed(const Context& context) {
   });
 }
 
+/// Writes the one element of `exponent` as the float dtype `base`; false if that changes its value.
+bool exponent_as(chipdock_dtype base, const Tensor& exponent, void* target) {
+  bool same = false;
+  dispatch(FloatTypes{}, base, [&](auto base_tag) {
+    dispatch(ExponentTypes{}, exponent.dtype, [&](auto tag) {
+      using T = typename decltype(base_tag)::type;
+      const double given = to_double(*exponent.as<typename decltype(tag)::type>());
+      const T held = from_double<T>(given);
+      same = to_double(held) == given && std::fabs(given) <= kExact;
+      std::memcpy(target, &held, sizeof(held));
+    });
+  });
+  return same;
+}
+
 class Pow final : public Kernel {
  public:
   explicit Pow(const kit::NodeView& node) {
@@ -92,17 +111,24 @@ class Pow final : public Kernel {
       });
     });
     if (mixed_ == nullptr) no_dtype("Pow", base);
+    if (base.code != CHIPDOCK_DTYPE_INT) same_.emplace_back(Binary::kPow, base, "Pow");
   }
 
   void run(const Context& context) const override {
     if (context.output(0).size() == 0) return;
-    if (mixed_ != nullptr) return mixed_(context);
-    apply_broadcast(context, same_[0], context.input(0), context.input(1), context.output(0),
-                    "Pow");
+    Tensor exponent = context.input(1);
+    uint64_t held = 0;
+    if (mixed_ != nullptr) {
+      const chipdock_dtype base = context.input(0).dtype;
+      if (exponent.size() != 1 || !exponent_as(base, exponent, &held)) return mixed_(context);
+      exponent.dtype = base;
+      exponent.data = &held;
+    }
+    apply_broadcast(context, same_[0], context.input(0), exponent, context.output(0), "Pow");
   }
 
  private:
-  std::vector<BinaryFunction> same_;  ///< One, if both dtypes are the same float.
+  std::vector<BinaryFunction> same_;  ///< One, if the base is a float.
   void (*mixed_)(const Context& context) = nullptr;
 };
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float kernels of the element-wise functions of two arrays. Pow and Mod go through the C library
-// but for the exponents that models use. Comparisons are in compare.cpp.
+// Float kernels of the element-wise functions of two arrays. Mod goes through the C
+// library. Pow is in power.cpp, comparisons are in compare.cpp.
 #include "simd/binary.hpp"
 
 #include <cmath>
-#include <limits>
 
 #include "simd/vector.hpp"
 
@@ -44,23 +43,6 @@ void lanewise(const float* a, const float* b, float* c, int64_t n, Operands oper
   for (int64_t i = 0; i < n; ++i) c[i] = f(a[i * step_a], b[i * step_b]);
 }
 
-void power(const float* a, const float* b, float* c, int64_t n, Operands operands) {
-  if (operands == Operands::kScalarRight) {
-    const float exponent = *b;
-    if (exponent == 2.0f) return map(a, c, n, [](Vf x) { return x * x; });
-    if (exponent == 3.0f) return map(a, c, n, [](Vf x) { return x * x * x; });
-    if (exponent == 1.0f) return map(a, c, n, [](Vf x) { return x; });
-    if (exponent == -1.0f) return map(a, c, n, [](Vf x) { return 1.0f / x; });
-    if (exponent == 0.5f) {
-      return map(a, c, n, [](Vf x) {
-        constexpr float kInfinity = std::numeric_limits<float>::infinity();
-        return x == -kInfinity ? splat(kInfinity) : sqrt(x + 0.0f);  // pow(-0, 0.5) is +0.
-      });
-    }
-  }
-  lanewise(a, b, c, n, operands, [](float x, float y) { return std::pow(x, y); });
-}
-
 /// Sign of the divisor, as numpy and Python have it.
 void modulo(const float* a, const float* b, float* c, int64_t n, Operands operands) {
   lanewise(a, b, c, n, operands, [](float x, float y) {
@@ -93,7 +75,7 @@ BinaryF32 binary_f32(Binary op) {
     case Binary::kPRelu:
       return vectorised<PRelu>;
     case Binary::kPow:
-      return power;
+      return power_f32;
     case Binary::kMod:
       return modulo;
     case Binary::kFmod:

@@ -54,6 +54,9 @@ enum class Compared : int32_t { kF32, kF64, kI8, kI16, kI32, kI64, kU8, kU16, kU
 
 /// NULL for comparisons and for what floats do not have.
 CHIPDOCK_CPU_DECLARE(BinaryF32 binary_f32(Binary op))
+/// What binary_f32 gives for kPow (simd/power.cpp).
+CHIPDOCK_CPU_DECLARE(void power_f32(const float* a, const float* b, float* c, int64_t n,
+                                    Operands operands))
 /// NULL unless `op` is a comparison.
 CHIPDOCK_CPU_DECLARE(Compare comparison(Binary op, Compared type))
 
