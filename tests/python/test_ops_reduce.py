@@ -180,3 +180,47 @@ def test_cumulative_sum(dtype: Any) -> None:
             "CumSum", x, np.array(axis, np.int32), opset=14, exclusive=exclusive, reverse=reverse
         )
         np.testing.assert_array_equal(got.astype(np.float64), want.astype(dtype).astype(np.float64))
+
+
+def _place(x: Any, axis: int, largest: bool, last: bool) -> Any:
+    """The first NaN, else the first or last of the best elements."""
+    x = np.moveaxis(x, axis, -1)
+    wide = x.astype(np.float64) if x.dtype.kind not in "iu" else x
+    bad = np.isnan(wide)
+    best = (wide.max if largest else wide.min)(-1, keepdims=True)
+    hit = np.where(bad.any(-1, keepdims=True), bad, wide == best)
+    first = hit.argmax(-1)
+    latest = hit.shape[-1] - 1 - hit[..., ::-1].argmax(-1)
+    return np.where(bad.any(-1), first, latest if last else first)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((3, 1), 1), ((7, 5), 1), ((2, 600), 1), ((1, 9001), 1), ((5, 3), 0), ((600, 70), 0),
+     ((3, 300, 129), 1), ((40, 260), 0)], ids=str,
+)  # fmt: skip
+def test_places_among_many_equal_elements(shape: tuple, axis: int, dtype: Any) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 4, shape).astype(dtype)
+    if dtype in INTEGERS:
+        info = np.iinfo(dtype)
+        x[rng.random(shape) < 0.01] = info.min
+        x[rng.random(shape) < 0.01] = info.max
+    else:
+        x = -x if shape[0] % 2 else x  # Zeros of either sign are equal.
+        x[rng.random(shape) < 0.02] = dtype(0)
+    cases = [x]
+    if dtype in FLOATS:
+        odd = x.copy()
+        odd[rng.random(shape) < 0.01] = dtype(np.nan)
+        odd[rng.random(shape) < 0.01] = -dtype(np.nan)
+        ends = x.copy()
+        ends[rng.random(shape) < 0.1] = dtype(np.inf)
+        ends[rng.random(shape) < 0.1] = dtype(-np.inf)
+        cases += [odd, ends, np.full_like(x, np.nan)]
+    for case in cases:
+        for op, last in [("ArgMax", 0), ("ArgMax", 1), ("ArgMin", 0), ("ArgMin", 1)]:
+            got = run(op, case, opset=13, axis=axis, keepdims=0, select_last_index=last)
+            want = _place(case, axis, op == "ArgMax", last == 1)
+            np.testing.assert_array_equal(got, want, err_msg=f"{op} {last}")

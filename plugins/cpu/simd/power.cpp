@@ -68,18 +68,6 @@ Vd exp2(Vd x) {
   return reinterpret_cast<Vd>(reinterpret_cast<Vul>(polynomial(fraction, kTerms)) + scale);
 }
 
-bool all(Vi truths) {
-#if defined(__AVX512F__)
-  return _mm512_test_epi32_mask(__m512i(truths), __m512i(truths)) == 0xffff;
-#elif defined(__AVX2__)
-  return _mm256_movemask_ps(__m256(truths)) == 0xff;
-#else
-  bool every = true;
-  for (int i = 0; i < kLanes; ++i) every = every && truths[i] != 0;
-  return every;
-#endif
-}
-
 /// |x|^y in double for half a vector, if x is above 0 and finite and y finite.
 Vd usual_power(Vd x, Vd y) {
   Vd product = y * log2_of_float(x);

@@ -116,6 +116,22 @@ inline void stream_fence() {
 #endif
 }
 
+/// Of comparisons, whose lanes are 0 or -1.
+inline bool any(Vi truths) {
+#if defined(__AVX512F__)
+  return _mm512_test_epi32_mask(__m512i(truths), __m512i(truths)) != 0;
+#elif defined(__AVX2__)
+  return _mm256_testz_si256(__m256i(truths), __m256i(truths)) == 0;
+#elif defined(__SSE4_1__)
+  return _mm_testz_si128(__m128i(truths), __m128i(truths)) == 0;
+#else
+  bool some = false;
+  for (int i = 0; i < kLanes; ++i) some = some || truths[i] != 0;
+  return some;
+#endif
+}
+inline bool all(Vi truths) { return !any(~truths); }
+
 /// Lanes are added in halves, so the order is fixed and the error small.
 inline float sum_lanes(Vf v) {
   float parts[kLanes];
