@@ -7,7 +7,9 @@ import itertools
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 from ops_numeric import FLOATS, INTEGERS, random, run
 
 import chipdock
@@ -224,3 +226,48 @@ def test_places_among_many_equal_elements(shape: tuple, axis: int, dtype: Any) -
             got = run(op, case, opset=13, axis=axis, keepdims=0, select_last_index=last)
             want = _place(case, axis, op == "ArgMax", last == 1)
             np.testing.assert_array_equal(got, want, err_msg=f"{op} {last}")
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, np.int32, np.int64, np.uint32, np.uint64])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (6, 1100), (1, 16), (300, 3), (40, 130)])
+def test_cumulative_over_long_and_odd_axes(shape: tuple, dtype: Any) -> None:
+    rng = np.random.default_rng(7)
+    # Sums below 128 and powers of two: exact in every dtype.
+    x = (rng.random(shape) < 0.1).astype(dtype)
+    two = np.where(rng.random(shape) < 0.02, 2, 1).astype(dtype)
+    for axis, exclusive, reverse in itertools.product((0, 1), (0, 1), (0, 1)):
+        options = {"exclusive": exclusive, "reverse": reverse}
+        for op, values, fold in (("CumSum", x, np.cumsum), ("CumProd", two, np.cumprod)):
+            y = np.flip(values, axis) if reverse else values
+            if exclusive:
+                first = np.full_like(np.take(y, [0], axis), op == "CumProd")
+                y = np.concatenate([first, np.delete(y, -1, axis)], axis)
+            with np.errstate(over="ignore"):
+                want = fold(y.astype(np.float64), axis)
+                want = (np.flip(want, axis) if reverse else want).astype(dtype)
+            got = run(op, values, np.int64(axis), opset=26, **options)
+            np.testing.assert_array_equal(got, want, err_msg=f"{op} {axis} {options}")
+
+
+def test_cumulative_sum_in_place() -> None:
+    x = random((6, 500))
+    node = helper.make_node
+    for axis in (0, 1):
+        nodes = [node("Neg", ["x"], ["a"]), node("CumSum", ["a", "i"], ["b"]),
+                 node("Neg", ["b"], ["y"])]  # fmt: skip
+        kinds = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, None) for n in "xy"]
+        constant = numpy_helper.from_array(np.int64(axis), "i")
+        graph = helper.make_graph(nodes, "g", kinds[:1], kinds[1:], [constant])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)])
+        got = chipdock.load(model).run({"x": x})["y"]
+        want = np.cumsum(x.astype(np.float64), axis)
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+
+
+def test_cumulative_sum_accumulates_in_double() -> None:
+    x = np.full((2, 40_000), 0.1, np.float32)
+    want = np.cumsum(x.astype(np.float64), 1)
+    np.testing.assert_array_equal(run("CumSum", x, np.int64(1), opset=14), want.astype(np.float32))
+    odd = np.array([[1, np.inf, 2, -np.inf, 1, 0, 0, 0, np.nan, 1]], np.float32)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(run("CumSum", odd, np.int64(1), opset=14), np.cumsum(odd, 1))

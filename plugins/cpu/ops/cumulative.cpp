@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CumSum and CumProd along one axis, either way, with or without the element itself. Half types and
-// float32 accumulate in double and are rounded at each element.
+// CumSum and CumProd along one axis, either way, with or without the element itself: axes and
+// threads around simd/cumulative.cpp.
+#include "simd/cumulative.hpp"
+
 #include "ops/numeric.hpp"
 
 namespace chipdock::plugin::cpu {
@@ -8,42 +10,21 @@ namespace {
 
 using CumulativeTypes = decltype(FloatTypes{} + Types<int32_t, int64_t, uint32_t, uint64_t>{});
 
-template <class T>
-struct Element {
-  using Sum = std::conditional_t<std::is_integral_v<T>, Wrapping<T>, double>;
-  Sum get(T x) const { return static_cast<Sum>(x); }
-  T put(Sum sum) const { return static_cast<T>(sum); }
-};
-
-template <class T>
-struct HalfElement {
-  using Sum = double;
-  HalfCodec codec = half_codec(dtype_of<T>());
-  double get(T x) const {
-    float wide = 0;
-    codec.widen(&x.bits, &wide, 1);
-    return static_cast<double>(wide);
+CumulativeType kind_of(chipdock_dtype type) {
+  if (is(type, kit::kFloat16)) return CumulativeType::kF16;
+  if (is(type, kit::kBfloat16)) return CumulativeType::kBf16;
+  if (type.code == CHIPDOCK_DTYPE_FLOAT) {
+    return type.bits == 32 ? CumulativeType::kF32 : CumulativeType::kF64;
   }
-  T put(double sum) const {
-    const float wide = static_cast<float>(sum);
-    T x{};
-    codec.narrow(&wide, &x.bits, 1);
-    return x;
-  }
-};
-template <>
-struct Element<Float16> : HalfElement<Float16> {};
-template <>
-struct Element<Bfloat16> : HalfElement<Bfloat16> {};
+  return type.bits == 32 ? CumulativeType::k32 : CumulativeType::k64;
+}
 
 class Cumulative final : public Kernel {
  public:
   explicit Cumulative(const kit::NodeView& node)
       : op_(node.op()),
-        product_(op_ == "CumProd"),
-        exclusive_(node.integer("exclusive", 0) != 0),
-        reverse_(node.integer("reverse", 0) != 0),
-        type_(node.input_dtype(0)) {}
+        rule_{op_ == "CumProd", node.integer("exclusive", 0) != 0, node.integer("reverse", 0) != 0},
+        functions_(CHIPDOCK_CPU_DISPATCH(cumulative_functions)(kind_of(node.input_dtype(0)))) {}
 
   void run(const Context& context) const override {
     const Tensor& x = context.input(0);
@@ -56,62 +37,32 @@ class Cumulative final : public Kernel {
     const int64_t axis = rank == 0 ? 0 : kit::normalize_axis(asked, rank, op_.c_str());
     const int64_t length = rank == 0 ? 1 : x.dim(axis);
     const int64_t inner = rank == 0 ? 1 : x.size(axis + 1, rank);
-    dispatch(CumulativeTypes{}, type_, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      const T* from = x.as<T>();
-      T* to = context.output(0).mut<T>();
-      const int64_t groups = (inner + kColumns - 1) / kColumns;
-      over(context, x.size() / (length * inner) * groups,
-           row_grain(length * std::min(inner, kColumns)), [&](int64_t begin, int64_t end) {
-             for (int64_t i = begin; i < end; ++i) {
-               const int64_t column = i % groups * kColumns;
-               const int64_t at = i / groups * length * inner + column;
-               scan(from + at, to + at, length, inner, std::min(kColumns, inner - column));
-             }
-           });
-    });
+    const int64_t outer = x.size() / (length * inner);
+    const char* from = x.as<char>();
+    char* to = context.output(0).mut<char>();
+    const int64_t size = x.dtype.bits / 8;
+    if (inner == 1) {
+      return over(context, outer, row_grain(length), [&](int64_t begin, int64_t end) {
+        const int64_t at = begin * length * size;
+        functions_.rows(from + at, to + at, end - begin, length, rule_);
+      });
+    }
+    const int64_t groups = (inner + kCumulativeColumns - 1) / kCumulativeColumns;
+    over(context, outer * groups, row_grain(length * std::min(inner, kCumulativeColumns)),
+         [&](int64_t begin, int64_t end) {
+           for (int64_t i = begin; i < end; ++i) {
+             const int64_t column = i % groups * kCumulativeColumns;
+             const int64_t at = (i / groups * length * inner + column) * size;
+             functions_.columns(from + at, to + at, length, inner,
+                                std::min(kCumulativeColumns, inner - column), rule_);
+           }
+         });
   }
 
  private:
-  static constexpr int64_t kColumns = 128;
-
-  /// n neighbouring columns of `length` elements, `stride` apart.
-  template <class T>
-  void scan(const T* x, T* y, int64_t length, int64_t stride, int64_t n) const {
-    const Element<T> element;
-    if (stride == 1) return scan_row(element, x, y, length);
-    typename Element<T>::Sum sums[kColumns];
-    std::fill(sums, sums + n, product_ ? 1 : 0);
-    for (int64_t k = 0; k < length; ++k) {
-      const int64_t at = (reverse_ ? length - 1 - k : k) * stride;
-      for (int64_t j = 0; j < n; ++j) {
-        const auto value = element.get(x[at + j]);
-        const auto next = product_ ? sums[j] * value : sums[j] + value;
-        y[at + j] = element.put(exclusive_ ? sums[j] : next);
-        sums[j] = next;
-      }
-    }
-  }
-
-  template <class T>
-  void scan_row(const Element<T>& element, const T* x, T* y, int64_t length) const {
-    const bool product = product_;
-    const bool exclusive = exclusive_;
-    typename Element<T>::Sum sum = product ? 1 : 0;
-    for (int64_t k = 0; k < length; ++k) {
-      const int64_t at = reverse_ ? length - 1 - k : k;
-      const auto value = element.get(x[at]);
-      const auto next = product ? sum * value : sum + value;
-      y[at] = element.put(exclusive ? sum : next);
-      sum = next;
-    }
-  }
-
   std::string op_;
-  bool product_;
-  bool exclusive_;
-  bool reverse_;
-  chipdock_dtype type_;
+  CumulativeRule rule_;
+  CumulativeFunctions functions_;
 };
 
 KernelDef define(const char* op, int32_t since) {
