@@ -34,16 +34,29 @@ bool is_extreme(const Operator& o) { return o.fold == Fold::kMax || o.fold == Fo
 /// Stores an accumulator as T: floats are rounded, integers cut off or wrapped.
 template <class T, class A>
 void put(A value, T* to) {
-  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>) {
-    const float wide = static_cast<float>(value);
-    half_codec(dtype_of<T>()).narrow(&wide, &to->bits, 1);
-  } else if constexpr (std::is_integral_v<T> && std::is_floating_point_v<A>) {
+  if constexpr (std::is_integral_v<T> && std::is_floating_point_v<A>) {
     constexpr double kLimit = 9223372036854775807.0;
     *to = std::fabs(value) < kLimit ? static_cast<T>(static_cast<int64_t>(value)) : T{0};
   } else if constexpr (std::is_same_v<T, bool>) {
     *to = value != 0;
   } else {
     *to = static_cast<T>(value);
+  }
+}
+
+/// y[i] = value(i); half types are rounded by blocks.
+template <class T, class Value>
+void put_all(T* y, int64_t n, const Value& value) {
+  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>) {
+    const HalfCodec codec = half_codec(dtype_of<T>());
+    float block[kBlock];
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t count = std::min(kBlock, n - i);
+      for (int64_t j = 0; j < count; ++j) block[j] = static_cast<float>(value(i + j));
+      codec.narrow(block, &y[i].bits, count);
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) put(value(i), y + i);
   }
 }
 
@@ -130,20 +143,16 @@ class Reduce final : public Kernel {
   void finish(const A* acc, const A* shift, T* y, int64_t n, int64_t count) const {
     switch (operator_.finish) {
       case Finish::kNone:
-        for (int64_t i = 0; i < n; ++i) put(acc[i], y + i);
-        break;
+        return put_all(y, n, [&](int64_t i) { return acc[i]; });
       case Finish::kMean:
-        for (int64_t i = 0; i < n; ++i) put(mean(acc[i], count), y + i);
-        break;
+        return put_all(y, n, [&](int64_t i) { return mean(acc[i], count); });
       case Finish::kRoot:
-        for (int64_t i = 0; i < n; ++i) put(std::sqrt(static_cast<double>(acc[i])), y + i);
-        break;
+        return put_all(y, n, [&](int64_t i) { return std::sqrt(static_cast<double>(acc[i])); });
       case Finish::kLog:
-        for (int64_t i = 0; i < n; ++i) {
+        return put_all(y, n, [&](int64_t i) {
           const double by = shift != nullptr ? static_cast<double>(shift[i]) : 0;
-          put(std::log(static_cast<double>(acc[i])) + by, y + i);
-        }
-        break;
+          return std::log(static_cast<double>(acc[i])) + by;
+        });
     }
   }
 

@@ -50,6 +50,25 @@ A join(Fold fold, A a, A b) {
   }
 }
 
+/// acc[j] = join(fold, acc[j], part[j]), in a loop without a choice in it.
+template <class A, class P>
+void join_all(Fold fold, const P* part, int64_t n, A* acc) {
+  const auto each = [&](auto constant) {
+    constexpr Fold kFold = decltype(constant)::value;
+    for (int64_t j = 0; j < n; ++j) acc[j] = join(kFold, acc[j], static_cast<A>(part[j]));
+  };
+  switch (fold) {
+    case Fold::kProd:
+      return each(std::integral_constant<Fold, Fold::kProd>());
+    case Fold::kMax:
+      return each(std::integral_constant<Fold, Fold::kMax>());
+    case Fold::kMin:
+      return each(std::integral_constant<Fold, Fold::kMin>());
+    default:
+      return each(std::integral_constant<Fold, Fold::kSum>());
+  }
+}
+
 /// What one element gives to the fold.
 template <class A>
 A image(Fold fold, A x, A shift) {
@@ -105,7 +124,7 @@ struct Folder<float, double> {
     for (int64_t j = 0; shift != nullptr && j < n; ++j) by[j] = static_cast<float>(shift[j]);
     for (int64_t r = 0; r < lines; r += kLines) {
       columns_function(fold, x + r * stride, std::min(kLines, lines - r), stride, n, by, part);
-      for (int64_t j = 0; j < n; ++j) acc[j] = join(fold, acc[j], static_cast<double>(part[j]));
+      join_all(fold, part, n, acc);
     }
   }
 };
@@ -129,7 +148,7 @@ struct HalfFolder {
   }
   void columns(const Half* x, int64_t lines, int64_t stride, int64_t n, const double* shift,
                double* acc) const {
-    constexpr int64_t kLines = 4;
+    constexpr int64_t kLines = 16;  // Half a first-level cache.
     alignas(64) float block[kLines * ReducePlan::kColumns];
     for (int64_t r = 0; r < lines; r += kLines) {
       const int64_t count = std::min(kLines, lines - r);
