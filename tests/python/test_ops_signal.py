@@ -26,6 +26,23 @@ def test_transform_and_back(length, dtype):
     np.testing.assert_allclose(back, x, atol=tolerance * 10)
 
 
+@pytest.mark.parametrize("shape", [(21, 64), (3, 100), (17, 1), (1, 2048), (9, 27)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
+def test_many_lines_are_transformed_alike(shape, dtype):
+    x = np.random.default_rng(2).normal(size=(*shape, 2)).astype(dtype)
+    wide = x.astype(np.float64)
+    unit = {8: 1e-13, 4: 1e-6}.get(x.dtype.itemsize, 1e-3 if dtype == np.float16 else 8e-3)
+    for axis in (0, 1):
+        got = run("DFT", x, None, np.int64(axis)).astype(np.float64)
+        want = np.fft.fft(wide[..., 0] + 1j * wide[..., 1], axis=axis)
+        tolerance = unit * np.abs(want).max()
+        np.testing.assert_allclose(got[..., 0] + 1j * got[..., 1], want, atol=tolerance)
+        cut = run("DFT", x[..., :1].copy(), np.int64(shape[axis]), np.int64(axis), onesided=1)
+        half = np.fft.rfft(wide[..., 0], axis=axis)
+        cut = cut.astype(np.float64)
+        np.testing.assert_allclose(cut[..., 0] + 1j * cut[..., 1], half, atol=tolerance)
+
+
 @pytest.mark.parametrize("length", [7, 8])
 def test_one_side_of_a_real_signal_and_back(length):
     x = np.random.default_rng(0).normal(size=(2, length, 1))
