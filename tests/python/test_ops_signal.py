@@ -244,9 +244,7 @@ def test_affine_grid(size, align, dtype):
 
 
 def test_a_theta_that_does_not_fit_is_named():
-    with pytest.raises(
-        InvalidArgumentError, match=r"theta \[1,2,4\] for size \[1,1,4,4\], it must"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"theta \[1,2,4\] for size \[1,1,4,4\]"):
         run("AffineGrid", np.ones((1, 2, 4)), np.array([1, 1, 4, 4]))
     with pytest.raises(InvalidArgumentError, match=r"size \[1,1,4\], allowed"):
         run("AffineGrid", np.ones((1, 2, 3)), np.array([1, 1, 4]))
