@@ -224,7 +224,7 @@ class UnaryKernel final : public Kernel {
     if (single_ != nullptr) {
       float zero = 0;
       single_(&zero, &zero, 1, single_params_);
-      zero_stays_ = zero == 0;
+      zero_stays_ = zero == 0 && !std::signbit(zero);
     }
     if (single_ == nullptr && loop_ == nullptr) no_dtype(node.op(), type);
   }
