@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["Capabilities", "Kernel", "dtype_name", "is_function", "missing", "read_capabilities"]
+__all__ = ["Capabilities", "Kernel", "dtype_code", "dtype_name", "is_function", "missing",
+           "read_capabilities"]  # fmt: skip
 
 _NAMES = {
     (0, 2): "i2", (0, 4): "i4", (0, 8): "i8", (0, 16): "i16", (0, 32): "i32", (0, 64): "i64",
@@ -110,6 +111,15 @@ class Capabilities:
 def dtype_name(code: int, bits: int) -> str:
     """Return the short name of a DLPack dtype, "x3_64" for one without a name."""
     return _NAMES.get((code, bits), f"x{code}_{bits}")
+
+
+def dtype_code(name: str) -> tuple[int, int]:
+    """Return the DLPack code and bits of a short name, (2, 32) for "f32".
+
+    Raises:
+        KeyError: No such name.
+    """
+    return {short: key for key, short in _NAMES.items()}[name]
 
 
 @functools.cache

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     import chipdock
     from chipdock.conformance.target import Target
 
-__all__ = ["check_repeat", "explained", "guarded_run", "judge_all", "load_on", "run_operator"]
+__all__ = ["check_repeat", "exact_outputs", "explained", "guarded_run", "judge_all", "judge_for",
+           "load_on", "need_opset", "run_operator"]  # fmt: skip
 
 _Array = NDArray[Any]
 
@@ -166,11 +167,13 @@ def run_operator(target: Target, variant: Variant) -> None:
         NotSupported: The plugin lists no such kernel.
     """
     call = Call(variant.op, variant.inputs, variant.attributes, variant.opset, variant.outputs)
-    _need_opset(call)
+    need_opset(call)
+    if variant.values.get("own_kernel") and not target.has(variant.needs):
+        raise NotSupported(f"lacks {variant.needs}, and the body of {call.name} cannot do this")
     arrays = [None if i is None else make_array(i, target.rng) for i in call.inputs]
     model = make_model(call, arrays)
     loaded = load_on(target, model)
-    expected = _expected(call, arrays, flushes=target.has("flag:FLUSHES_DENORMALS"))
+    expected = exact_outputs(call, arrays, flushes=target.has("flag:FLUSHES_DENORMALS"))
     feeds = {
         f"x{i}": set_view(array, wanted.view, target.device)
         for i, (wanted, array) in enumerate(zip(call.inputs, arrays, strict=True))
@@ -183,22 +186,15 @@ def run_operator(target: Target, variant: Variant) -> None:
     plain = {name: value.numpy() for name, value in feeds.items()}
     compared = variant.tolerance == "R" and EXPANDED not in target.evidence
     errors = _host_errors(target, model, plain, expected) if compared else None
-    verdict = Judge(
-        variant.tolerance,
-        call.name,
-        zero_sign=bool(variant.values.get("zero_sign")),
-        flushes=target.has("flag:FLUSHES_DENORMALS"),
-        factor=float(variant.values.get("factor", 1.0)),
-        features=(f"accumulate:{variant.dtype}:f32",) if variant.values.get("stash") else (),
-        own_unit=bool(variant.values.get("own_unit")),
-    )
+    verdict = judge_for(target, variant)
     judge_all(target, stepwise(verdict, target, variant.dtype), results, expected, errors)
     if target.seed % 10 == 0:
         again = guarded_run(loaded, feeds, expected, dynamic=dynamic)
         check_repeat(target, call.name, call.domain, results, again)
 
 
-def _need_opset(call: Call) -> None:
+def need_opset(call: Call) -> None:
+    """Raise HostLacks if the installed onnx has no such version of the operator set."""
     from onnx import defs  # noqa: PLC0415
 
     if not call.domain and call.opset > defs.onnx_opset_version():
@@ -243,7 +239,27 @@ def check_repeat(
     target.warn("NONDETERMINISTIC: a second run on the same inputs gave other bits")
 
 
-def _expected(call: Call, arrays: list[_Array | None], *, flushes: bool) -> list[Expected]:
+def judge_for(target: Target, variant: Variant) -> Judge:
+    """Return the judge of a case made by `spec.variant`."""
+    return Judge(
+        variant.tolerance,
+        variant.op.rpartition("::")[2],
+        zero_sign=bool(variant.values.get("zero_sign")),
+        flushes=target.has("flag:FLUSHES_DENORMALS"),
+        factor=float(variant.values.get("factor", 1.0)),
+        features=(f"accumulate:{variant.dtype}:f32",) if variant.values.get("stash") else (),
+        own_unit=bool(variant.values.get("own_unit")),
+    )
+
+
+def exact_outputs(call: Call, arrays: list[_Array | None], *, flushes: bool) -> list[Expected]:
+    """Return what a node gives, from the reference or kept from an earlier run.
+
+    Args:
+        call: The node.
+        arrays: Values of its inputs.
+        flushes: The device may take denormals as zero: both results are right.
+    """
     # The reference reads constants as inputs, so its model has none.
     old = Call(
         call.op, tuple(None if i is None else i._replace(constant=False) for i in call.inputs),

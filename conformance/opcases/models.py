@@ -111,6 +111,12 @@ def _sampling() -> Cases:
         for corners in (0, 1):
             yield _case("AffineGrid", dtype, f"plane_{corners}", [In(dtype, (2, 2, 3)),
                         ints(2, 3, 4, 5)], {"align_corners": corners}, opset=20)  # fmt: skip
+            # The body in ONNX squeezes a batch of one away, so that nothing but a kernel can do it.
+            for name, theta, size in (("plane", (1, 2, 3), (1, 3, 4, 5)),
+                                      ("volume", (1, 3, 4), (1, 2, 3, 4, 5))):  # fmt: skip
+                yield _case("AffineGrid", dtype, f"{name}_one_image_{corners}", [
+                    In(dtype, theta), ints(*size)], {"align_corners": corners}, opset=20,
+                    own_kernel=True)  # fmt: skip
         for mode in ("avg", "max"):
             given = [In(dtype, (1, 2, 9, 9)), const(dtype, (2, 4), 0, 0, 5, 5, 2, 1, 7, 8),
                      ints(0, 0)]  # fmt: skip

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -17,13 +17,14 @@ _ENTRY_POINTS = ("kernel.list", "kernel.supports", "kernel.create", "kernel.laun
 
 
 def family(
-    cases: Callable[[], Cases], area: str = "op"
+    cases: Callable[[], Cases], area: str = "op", duties: Sequence[str] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a test function for all cases that a family yields.
 
     Args:
         cases: Of a module here; yields (operator, Variant).
         area: Second part of the ids.
+        duties: Of the C headers that all of them judge.
 
     Raises:
         ValueError: An id is malformed or taken twice.
@@ -36,9 +37,10 @@ def family(
         # One function for all operators: `case` makes the marks of one operator at a time.
         rows: list[Any] = []
         for operator, variants in by_operator.items():
-            declared = case(f"L2.{area}.{operator}", entry_points=_ENTRY_POINTS, variants=variants)(
-                _bare()
-            )
+            declared = case(
+                f"L2.{area}.{operator}", duties=duties, entry_points=_ENTRY_POINTS,
+                variants=variants,
+            )(_bare())  # fmt: skip
             rows += declared.pytestmark[-1].args[1]
         marked: Callable[..., Any] = pytest.mark.parametrize("variant", rows)(function)
         return marked

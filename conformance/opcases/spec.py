@@ -99,7 +99,8 @@ def variant(
         opset: Version of the operator set.
         outputs: How many outputs are asked for; names of left-out ones are not supported.
         domain: Of the operator.
-        extra: factor (c of class R), zero_sign, dynamic (output shapes hang on values), seed, …
+        extra: factor (c of class R), zero_sign, dynamic (output shapes hang on values),
+            own_kernel (the operator's body cannot do it), seed, …
     """
     full = f"{domain}::{op}" if domain else op
     facts: dict[str, Any] = {"mustpass": dtype in CORE and tolerance in {"E", "U", "R"}}

@@ -81,7 +81,7 @@ def test_ids_are_there_once(family):
 
 def test_no_family_has_an_operator_of_another():
     owner = {}
-    for family in FAMILIES:
+    for family in set(FAMILIES) - {"layout"}:  # the same operators, in an area of their own
         for op in {op for op, _ in cases_of(family)} - {"Dropout"}:
             assert owner.setdefault(op, family) == family
 

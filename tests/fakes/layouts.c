@@ -66,6 +66,7 @@ static chipdock_status CHIPDOCK_CALL supports(chipdock_device* device,
                                               const chipdock_node* node, int32_t* out_answer,
                                               chipdock_error* error) {
   const uint32_t in = node->inputs[0]->layout, out = node->outputs[0]->layout;
+  const chipdock_dtype dtype = node->inputs[0]->dtype;
   int yes = in == out;
   uint32_t i;
   (void)error;
@@ -73,6 +74,7 @@ static chipdock_status CHIPDOCK_CALL supports(chipdock_device* device,
   if (is(kernel, "Ceil")) yes = in == 0;
   if (is(kernel, "Floor")) yes = out == 0;
   if (is(kernel, "Reorder")) yes = (in == 0) != (out == 0) && device->lost != kReorder;
+  yes = yes && dtype.code == CHIPDOCK_DTYPE_FLOAT && dtype.bits == 32;
   *out_answer = yes ? CHIPDOCK_SUPPORTS_YES : CHIPDOCK_SUPPORTS_NO;
   return CHIPDOCK_OK;
 }
@@ -197,6 +199,8 @@ static chipdock_status CHIPDOCK_CALL layout_size(chipdock_device* device,
   uint64_t count = kPadding;
   uint64_t product = 1;
   int32_t i;
+  if (value->rank < 0)
+    return chipdock_fail(error, CHIPDOCK_INVALID_ARGUMENT, "INVALID_ARGUMENT: unknown rank");
   if (device->lost == kSize || (value->layout != kReversed && value->layout != kBehind))
     return chipdock_fail(error, CHIPDOCK_UNSUPPORTED, "UNSUPPORTED: no such layout");
   for (i = 0; i < value->rank; ++i) {

@@ -70,11 +70,19 @@ def _aliases(device: RawDevice, kernel: Any) -> None:
 
 
 def _layout_rules(device: RawDevice, kernel: Any) -> None:
+    seen: set[int] = set()
     for i in range(kernel.layout_rule_count):
         rule = kernel.layout_rules[i]
+        assert rule != device.null
         assert rule.struct_size >= 24
-        assert rule.count > 0
-        assert all(rule.layouts[k] != 0 for k in range(rule.count)), "layout 0 goes without saying"
+        assert rule.flags == 0
+        assert -_MOST_ARGUMENTS <= rule.argument < _MOST_ARGUMENTS
+        assert rule.argument not in seen, f"two rules for argument {rule.argument}"
+        seen.add(rule.argument)
+        # No layout at all is a rule too: it ends the one before it, which serves what follows.
+        layouts = [rule.layouts[k] for k in range(rule.count)]
+        assert 0 not in layouts, "layout 0 goes without saying"
+        assert len(set(layouts)) == len(layouts), "a layout is listed twice"
         assert device.offers("kernel.layout_size"), "layouts without layout_size"
 
 
@@ -120,7 +128,7 @@ _CHECKS = {
     duties=("KRN-1", "BASE-6", "BASE-11"),
     needs=_NEEDS,
     entry_points=("kernel.list",),
-    variants=[Variant(name=name) for name in _CHECKS],
+    variants=[Variant(name=name, revision=2 if name == "layout_rules" else 1) for name in _CHECKS],
 )
 def test_descriptor(target: Target, variant: Variant) -> None:
     """One property of every listed kernel is as the header says."""
