@@ -28,6 +28,7 @@ THIRD = (
     "host_function_twice", "stream_sync_early", "event_record_lost",
     "event_elapsed_negative", "list_changes", "launch_damages_input", "launch_last_left_out",
     "capture_runs_eagerly", "graph_update_in_parts", "compile_no_log", "profiler_other_ids",
+    "reorder_garbage_in_padding", "layout_kernel_last_block", "layout_size_short",
     "matmul_ten_bits", "round_half_away", "segfault_in_copy",
 )  # fmt: skip
 
