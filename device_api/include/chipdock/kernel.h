@@ -152,8 +152,8 @@ typedef struct chipdock_alias {
 typedef struct chipdock_layout_rule {
   uint32_t struct_size;
   int32_t argument; /**< As chipdock_dtype_rule.argument; the last rule serves the rest too. */
-  uint32_t count;
-  uint32_t flags;          /**< 0. */
+  uint32_t count;   /**< 0 = none: ends the rule before it. */
+  uint32_t flags;   /**< 0. */
   const uint32_t* layouts; /**< None of them is 0. */
 } chipdock_layout_rule;
 
