@@ -129,7 +129,7 @@ def test_external_data_outside_its_folder(external, location):
         ("length", "4", "needs 512 bytes"),
         ("length", "-1", "length|truncated"),
         ("offset", "999999999999999999999", "truncated"),
-        ("location", "", "weights|folder|exist"),
+        ("location", "", "weights|folder|exist|is no file"),
     ],
 )
 def test_external_data_with_bad_numbers(external, key, text, match):

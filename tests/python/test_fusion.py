@@ -282,6 +282,15 @@ def test_an_identity_that_is_an_output_or_read_by_a_body_stays(monkeypatch):
         _check(monkeypatch, model, "MatMul Relu If MatMul", p=np.array(branch), x=_random(2, 9))
 
 
+def test_an_identity_that_a_loop_is_given_and_its_body_reads_stays(monkeypatch):
+    body = """i = Identity(x)
+        y = Loop(n, , i) <body = b (int64 at, bool on, float[3] s) => (bool go, float[3] t) {
+            go = Identity(on) t = Add(s, i) }>"""
+    model = _model(body, "float[3] x", "float[3] y", n=np.int64(2))
+    x = _random(3).astype(np.float32)
+    np.testing.assert_allclose(chipdock.load(model).run({"x": x})["y"].numpy(), 3 * x, rtol=1e-6)
+
+
 def test_a_value_that_is_added_to_itself(monkeypatch):
     model = _model("c = MatMul(x, k) y = Add(c, c)", "float[3,9] x", "float[3,5] y",
                    k=_random(9, 5))  # fmt: skip

@@ -344,7 +344,7 @@ def test_gradients_that_hang_on_each_other_are_refused():
         gradient(["x"], "y", ["a"], name="one"),
         gradient(["x"], "z", ["b"], name="two"),
     ]
-    with pytest.raises(InvalidArgumentError, match="'one', node 'two' hang on each other"):
+    with pytest.raises(InvalidArgumentError, match=r"hang on each other.*'one', node 'two'$"):
         run(nodes, {"x": X}, ["a"])
 
 

@@ -315,13 +315,14 @@ def test_group_times_channels_beyond_int64_is_named(op):
 
 @pytest.mark.parametrize("layouts", ["on", "off"])
 @pytest.mark.parametrize("image", [(0, 4), (4, 0), (0, 0), (1, 1), (2, 3)])
-@pytest.mark.parametrize("pads", [[2, 3, 2, 3], [9, 8, 7, 6]])
+@pytest.mark.parametrize("pads", [[2, 3, 2, 3], [9, 8, 7, 6], [6, 3, 0, 2]])
 def test_windows_that_lie_in_the_padding(monkeypatch, layouts, image, pads):
     """Every kernel: first layers, 1x1, depthwise; sums without terms are the bias."""
     monkeypatch.setenv("CHIPDOCK_LAYOUTS", layouts)
     rng = np.random.default_rng(1)
     for channels, filters, kernel, group in [
-        (3, 64, (4, 3), 1), (3, 8, (3, 3), 1), (128, 128, (1, 1), 1), (16, 16, (3, 3), 16),
+        (3, 64, (4, 3), 1), (1, 16, (1, 4), 1), (3, 8, (3, 3), 1),
+        (128, 128, (1, 1), 1), (16, 16, (3, 3), 16),
     ]:  # fmt: skip
         weight = rng.standard_normal((filters, channels // group, *kernel)).astype(np.float32)
         bias = rng.standard_normal(filters).astype(np.float32)

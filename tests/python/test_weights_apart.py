@@ -115,6 +115,28 @@ def test_a_weight_that_has_its_data_elsewhere_is_left_alone(file):
     assert apart(file(proto)).graph.initializer[1] == outside
 
 
+def test_zeros_behind_a_model_end_the_walk_at_once(file):
+    data = model([weight("w")]).SerializeToString()
+    assert apart_or_error(file(data + bytes(1 << 20))) is None
+    with pytest.raises(InvalidArgumentError, match=rf"\({len(data) + (1 << 20)} bytes\) is not"):
+        chipdock.load(file(data + bytes(1 << 20)))
+
+
+def test_what_is_longer_than_a_message_and_damaged_is_not_read(file):
+    path = file(b"")
+    os.truncate(path, 1 << 40)  # sparse: it takes no room
+    with pytest.raises(InvalidArgumentError, match="protobuf ends at 2147483647 bytes"):
+        chipdock.load(path)
+
+
+def test_the_size_of_a_damaged_file_is_its_own(file):
+    data = model([weight("w")], doc_string="d" * 5000).SerializeToString()
+    at = data.rindex(b"d" * 5000) - 3  # the tag of the text: now a group's end
+    damaged = data[:at] + b"\x54" + data[at + 1 :]
+    with pytest.raises(InvalidArgumentError, match=rf"\({len(data)} bytes\)"):
+        chipdock.load(file(damaged))
+
+
 @pytest.mark.parametrize("cut", [1, 100, 4 * WIDE, 4 * WIDE + 60])
 def test_a_truncated_file_is_refused_as_before(file, cut):
     data = model([weight("w")]).SerializeToString()

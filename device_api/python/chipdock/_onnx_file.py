@@ -23,6 +23,7 @@ __all__ = ["ModelFile", "read_model", "sparse_array", "tensor_array"]
 
 _STRING = onnx.TensorProto.STRING
 
+_MOST_PARSED = 2**31 - 1  # bytes of a message, weights left out
 _MOST_SPARSE = 2**31  # elements of the dense form: a small file must not take all memory
 
 # ml_dtypes' names where numpy has no type of its own; the rest comes from onnx.helper.
@@ -106,8 +107,8 @@ class ModelFile:
                        f"{folder}; external data must lie beside the model")  # fmt: skip
         if path not in self._maps:
             if not path.is_file():
-                text = f"tensor {tensor!r} needs the external file {path}, which does not exist"
-                raise _bad(text)
+                why = "is no file" if path.exists() else "does not exist"
+                raise _bad(f"tensor {tensor!r} needs the external file {path}, which {why}")
             empty = path.stat().st_size == 0
             self._maps[path] = np.empty(0, np.uint8) if empty else np.memmap(path, np.uint8, "r")
         data = self._maps[path]
@@ -151,13 +152,28 @@ def read_model(source: "str | os.PathLike[str] | bytes | onnx.ModelProto") -> Mo
         with contextlib.ExitStack() as failed:
             failed.callback(own.close)
             light = weights_apart(own.fileno())
-            data = own.read() if light is None else light
-            file = _checked(ModelFile(_parse(data, str(path)), path.parent, path.stem, own))
+            proto = _parse_light(light) if light is not None else None
+            if proto is None:  # small, or damaged: what protobuf says of it all is what counts
+                size = os.fstat(own.fileno()).st_size
+                if size > _MOST_PARSED:
+                    raise _bad(f"{path} ({size} bytes) is not an ONNX model: protobuf ends at "
+                               f"{_MOST_PARSED} bytes, and the file is damaged")  # fmt: skip
+                proto = _parse(own.read(), str(path))
+            file = _checked(ModelFile(proto, path.parent, path.stem, own))
             failed.pop_all()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        why = error.strerror if isinstance(error, OSError) else error
+        why = (isinstance(error, OSError) and error.strerror) or repr(error)
         raise _bad(f"{str(path)!r} cannot be read: {why}") from error
     return file
+
+
+def _parse_light(data: bytes) -> onnx.ModelProto | None:
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError:
+        return None
+    return model
 
 
 def _parse(data: bytes, what: str) -> onnx.ModelProto:

@@ -259,6 +259,11 @@ def in_order(nodes: Sequence[onnx.NodeProto], known: set[str]) -> list[onnx.Node
 def reads(node: onnx.NodeProto) -> Iterable[str]:
     """Names that a node reads, its bodies' from outside included; one read twice comes twice."""
     yield from filter(None, node.input)
+    yield from captures(node)
+
+
+def captures(node: onnx.NodeProto) -> Iterable[str]:
+    """Names of outside that a node's bodies read; a name may be an input of the node as well."""
     for attribute in node.attribute:
         for body in [attribute.g] if attribute.type == AttributeProto.GRAPH else []:
             inside = {n for b in body.node for n in b.output} | {v.name for v in body.input}

@@ -77,6 +77,8 @@ class _Reader:
         while at < end:
             tag, content = self.varint(at)
             kind = tag & 7
+            if tag >> 3 == 0:  # no field has it: zeros behind the model, or no model at all
+                raise _OtherwiseError
             if kind == _LEN:
                 length, content = self.varint(content)
                 after = content + length

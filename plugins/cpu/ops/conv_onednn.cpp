@@ -189,6 +189,12 @@ int32_t supports(const kit::NodeView& node) {
   for (int i = 0; i < 4; ++i) {
     if (w->dims[i] <= 0) return CHIPDOCK_SUPPORTS_NO;
   }
+  // Rows of an output that see nothing but padding make slabs without any input.
+  const std::vector<int64_t> pads = node.integers("pads"), dilations = node.integers("dilations");
+  for (size_t i = 0; i < pads.size(); ++i) {
+    const int64_t dilation = i % 2 < dilations.size() ? dilations[i % 2] : 1;
+    if (pads[i] > (w->dims[2 + i % 2] - 1) * dilation) return CHIPDOCK_SUPPORTS_NO;
+  }
   const bool one_by_one = w->dims[2] == 1 && w->dims[3] == 1;
   const bool first_layer = w->dims[1] <= 4 && !one_by_one && w->dims[0] % 16 == 0;
   if (first_layer) return CHIPDOCK_SUPPORTS_YES;

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import onnx
 
-from chipdock._onnx_graph import reads
+from chipdock._onnx_graph import captures
 
 __all__ = ["renamed", "split"]
 
@@ -50,7 +50,7 @@ def split(
                 new[name] = f"{name}/copy{seen[name]}"
                 copies[new[name]] = name
                 out.append(_copy(copied[name], new[name]))
-        for name in set(reads(node)) - set(names):
+        for name in set(captures(node)):
             seen[name] += 1  # by a body, which keeps the first
         out.append(renamed(node, new) if new else node)
     return out, copies

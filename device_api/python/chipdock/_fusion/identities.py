@@ -4,7 +4,7 @@
 import onnx
 
 from chipdock._fusion.copies import renamed
-from chipdock._onnx_graph import reads
+from chipdock._onnx_graph import captures
 
 __all__ = ["without_identities"]
 
@@ -15,7 +15,7 @@ def without_identities(nodes: list[onnx.NodeProto], outputs: set[str]) -> list[o
     One whose result is an output, or read by a body, stays.
     """
     same: dict[str, str] = {}
-    by_bodies = {name for node in nodes for name in reads(node) if name not in node.input}
+    by_bodies = {name for node in nodes for name in captures(node)}
     kept = []
     for node in nodes:
         reader = node

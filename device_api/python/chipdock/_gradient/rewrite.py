@@ -92,7 +92,7 @@ def _next(graph: Graph, waiting: list[onnx.NodeProto]) -> onnx.NodeProto:
         if not graph.before([*node.input, *_names(node, "y")]) & results:
             return node
     names = ", ".join(label(n) for n in waiting)
-    raise bad(f"the Gradient nodes {names} hang on each other; no order can compute them")
+    raise bad(f"these Gradients hang on each other, no order can compute them: {names}")
 
 
 def _names(node: onnx.NodeProto, attribute: str) -> list[str]:
