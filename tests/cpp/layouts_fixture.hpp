@@ -123,7 +123,8 @@ inline std::vector<std::vector<float>> run(Plan& plan, const Dims& dims, float f
   std::vector<std::vector<float>> out;
   for (const TensorRef& tensor : plan.run(inputs, options)) {
     CHECK_EQ(tensor.layout, 0U);
-    out.emplace_back(static_cast<size_t>(tensor.size()));
+    // Dims are integers, twice as long; then these are their halves.
+    out.emplace_back(static_cast<size_t>(tensor.bytes() / sizeof(float)));
     read_tensor(tensor, out.back().data(), nullptr);
   }
   return out;
