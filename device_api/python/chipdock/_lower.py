@@ -15,8 +15,9 @@ from onnx import AttributeProto, defs
 
 from chipdock import _core
 from chipdock._bodies import own_body
+from chipdock._environment import choice
 from chipdock._functions import expand, function_body
-from chipdock._fusion import OPSET, Constant, FusedGraph, Node, fuse, fusion_wanted, schema_of
+from chipdock._fusion import OPSET, Constant, FusedGraph, Node, fuse, schema_of
 from chipdock._inference import prepared
 from chipdock._onnx_file import ModelFile, sparse_array, tensor_array
 from chipdock._onnx_graph import (
@@ -97,7 +98,7 @@ class _Lowering:
                 names = [d if isinstance(d, str) else "" for d in value.shape]
                 scope.graph.name_dims(number, names)
         nodes = in_order(proto.node, set(scope.numbers))
-        if self.target is None or not fusion_wanted():
+        if self.target is None or choice("CHIPDOCK_FUSION", "on", "off") == "off":
             for node in nodes:
                 self.node(scope, node)
         else:

@@ -17,12 +17,10 @@ from chipdock.errors import ChipdockError, InvalidArgumentError, UnavailableErro
 
 __all__ = [
     "PluginReport",
-    "capture_policy",
     "device",
     "devices",
     "fallback_policy",
     "host_device",
-    "layouts_wanted",
     "open_plugin",
     "plugins",
 ]
@@ -288,32 +286,6 @@ def fallback_policy(asked: str) -> str:
             text = f"INVALID_ARGUMENT: {source} is {policy!r}, allowed are {list(_POLICIES)}"
             raise InvalidArgumentError(text)
     return named if asked == "error" else asked
-
-
-def capture_policy() -> str:
-    """Whether runs capture segments: CHIPDOCK_CAPTURE, or "auto".
-
-    Raises:
-        InvalidArgumentError: The variable is something else than auto, on or off.
-    """
-    named = os.environ.get("CHIPDOCK_CAPTURE", "auto")
-    if named not in {"auto", "on", "off"}:
-        text = f"INVALID_ARGUMENT: CHIPDOCK_CAPTURE is {named!r}, allowed are auto, on and off"
-        raise InvalidArgumentError(text)
-    return named
-
-
-def layouts_wanted() -> bool:
-    """Whether values may be in private layouts between nodes: CHIPDOCK_LAYOUTS, or yes.
-
-    Raises:
-        InvalidArgumentError: The variable is something else than on or off.
-    """
-    named = os.environ.get("CHIPDOCK_LAYOUTS", "on")
-    if named not in {"on", "off"}:
-        text = f"INVALID_ARGUMENT: CHIPDOCK_LAYOUTS is {named!r}, allowed are on and off"
-        raise InvalidArgumentError(text)
-    return named == "on"
 
 
 _host: "_core.Device | None" = None

@@ -11,14 +11,15 @@ import numpy as np
 import onnx
 
 from chipdock import _core
+from chipdock._environment import choice
 from chipdock._explain import CapturedSegment, Explanation, NodePlacement
 from chipdock._inputs import as_input
 from chipdock._lower import lower
 from chipdock._onnx_file import read_model
 from chipdock._onnx_types import ValueInfo
 from chipdock._profile import active_profiler
-from chipdock._registry import capture_policy, fallback_policy, host_device, layouts_wanted
 from chipdock._registry import device as find_device
+from chipdock._registry import fallback_policy, host_device
 from chipdock.errors import InvalidArgumentError
 
 __all__ = [
@@ -309,8 +310,8 @@ def load(
         "memory_limit": memory_limit or 0,
         "deterministic": False,
         "cached_signatures": _CACHED_SIGNATURES,
-        "capture": capture_policy(),
-        "layouts": layouts_wanted(),
+        "capture": choice("CHIPDOCK_CAPTURE", "auto", "on", "off"),
+        "layouts": choice("CHIPDOCK_LAYOUTS", "on", "off") == "on",
     }
     plan = _core.Plan.compile(graph, target, host_device(target), options)
     model = Model(plan, inputs, outputs, name)

@@ -5,7 +5,6 @@ What each rule makes is computed by the device as one kernel, and is only made i
 that kernel. docs/fused-operators.md describes the operators of ai.chipdock.
 """
 
-import os
 from collections.abc import Callable
 
 from chipdock._fusion.graph import OPSET, Constant, FusedGraph, Node, schema_of
@@ -17,9 +16,8 @@ from chipdock._fusion.rules_matmul import RESIDUAL
 from chipdock._fusion.rules_matmul import RULES as MATMUL
 from chipdock._fusion.rules_norm import LAYER, RMS
 from chipdock._fusion.rules_quantized import RULES as QUANTIZED
-from chipdock.errors import InvalidArgumentError
 
-__all__ = ["OPSET", "Constant", "FusedGraph", "Node", "fuse", "fusion_wanted", "schema_of"]
+__all__ = ["OPSET", "Constant", "FusedGraph", "Node", "fuse", "schema_of"]
 
 # Each is applied until nothing is left for it to do before the next.
 _PASSES = ((*ATTENTION, *LAYER), (*CONV, *RMS, *WHOLE, *MATMUL, *RESIDUAL, *AFTER))
@@ -40,16 +38,3 @@ def fuse(graph: FusedGraph, runs: Callable[[str, str, int], bool]) -> list[Node]
     for rules in _PASSES:
         rewrite(graph, rules, runs)
     return [node for node in graph.nodes if node is not None]
-
-
-def fusion_wanted() -> bool:
-    """Whether loads rewrite graphs: CHIPDOCK_FUSION, or yes.
-
-    Raises:
-        InvalidArgumentError: The variable is something else than on or off.
-    """
-    named = os.environ.get("CHIPDOCK_FUSION", "on")
-    if named not in {"on", "off"}:
-        text = f"INVALID_ARGUMENT: CHIPDOCK_FUSION is {named!r}, allowed are on and off"
-        raise InvalidArgumentError(text)
-    return named == "on"
