@@ -8,14 +8,15 @@
 
 namespace chipdock::plugin::cpu {
 
+int Seat::caller_core() { return sched_getcpu(); }
+
 void Seat::take() {
   thread_local const auto thread = static_cast<pid_t>(syscall(SYS_gettid));
   thread_.store(thread, std::memory_order_relaxed);
-  core_.store(sched_getcpu(), std::memory_order_relaxed);
+  core_.store(caller_core(), std::memory_order_relaxed);
 }
 
-bool Seat::leave_to_caller() {
-  const int core = sched_getcpu();
+bool Seat::leave_to_caller(int core) {
   if (core < 0 || core_.load(std::memory_order_relaxed) != core) return false;
   const int64_t now =
       std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -16,13 +16,15 @@ namespace chipdock::plugin::cpu {
 /// The core on which a thread was seen last. The thread writes it, others read it.
 class Seat {
  public:
+  /// The core of the calling thread; below 0 if the system does not say.
+  static int caller_core();
   /// The calling thread is here now.
   void take();
-  /// If the calling thread runs on this core, the seat's thread does not: lets it run on every
-  /// core that the caller may use but this one. Otherwise does nothing, as it does if there is no
-  /// such core, the system does not allow it, or the thread was moved within kMoveEvery: callers on
-  /// all cores would else throw it to and fro. Returns whether it did.
-  bool leave_to_caller();
+  /// `core` is the caller's. If it is the seat's, the seat's thread does not run: lets it run on
+  /// every core that the caller may use but this one. Otherwise does nothing, as it does if there
+  /// is no such core, the system does not allow it, or the thread was moved within kMoveEvery:
+  /// callers on all cores would else throw it to and fro. Returns whether it did.
+  bool leave_to_caller(int core);
 
   static constexpr std::chrono::milliseconds kMoveEvery{2};
 

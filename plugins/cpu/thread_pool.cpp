@@ -146,7 +146,8 @@ struct ThreadPool::State {
       posted.fetch_add(1, std::memory_order_release);
       wake = std::min(sleeping, job.wanted);
     }
-    for (Seat& seat : seats) seat.leave_to_caller();
+    const int core = Seat::caller_core();
+    for (Seat& seat : seats) seat.leave_to_caller(core);
     for (int i = 0; i < wake; ++i) work_cv.notify_one();
   }
 

@@ -172,24 +172,24 @@ TEST(a_thread_seen_on_its_callers_core_is_sent_away) {
   const std::vector<size_t> all = cores_of(0);
   allow({all[0]});
   Seated other;
-  CHECK(!other.seat.leave_to_caller());  // There is no other core.
+  CHECK(!other.seat.leave_to_caller(Seat::caller_core()));  // There is no other core.
   CHECK(cores_of(other.id()) == std::vector<size_t>{all[0]});
   bool moved = false;
   for (int i = 0; i < 1000 && !moved && all.size() > 1; ++i) {
     allow({all[0]});
     allow({all[0], all[1]});  // The caller itself may be moved right here: then once more.
-    moved = other.seat.leave_to_caller();
+    moved = other.seat.leave_to_caller(Seat::caller_core());
     if (!moved) std::this_thread::sleep_for(Seat::kMoveEvery);
   }
   CHECK_EQ(moved, all.size() > 1);
   if (moved) CHECK(cores_of(other.id()) == std::vector<size_t>{all[1]});
-  CHECK(!other.seat.leave_to_caller());  // Where it is now, nobody has seen.
+  CHECK(!other.seat.leave_to_caller(Seat::caller_core()));  // Where it is now, nobody has seen.
   allow(all);
 }
 
 TEST(a_seat_that_nobody_took_is_left_alone) {
   Seat seat;
-  CHECK(!seat.leave_to_caller());
+  CHECK(!seat.leave_to_caller(Seat::caller_core()));
 }
 
 TEST(callers_bound_to_one_core_still_get_their_work_done) {
