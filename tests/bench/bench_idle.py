@@ -13,7 +13,7 @@ import numpy as np
 from bench import peers
 from bench.harness import Result, Samples, Settings, compare
 from bench.models import vision
-from bench.models.net import Net
+from bench.models.net import saved
 
 PAUSES_MS = (0, 10, 20, 40, 80, 160)
 _SIDE = 128
@@ -28,10 +28,7 @@ def run_idle(settings: Settings) -> list[Result]:
     burnt: dict[str, list[float]] = {}
     rounds = 2 if settings.quick else 40
     with tempfile.TemporaryDirectory(prefix="chipdock-bench-") as folder:
-        path = Path(folder) / "model.onnx"
-        net = Net(seed=11)
-        (vision.tiny if settings.quick else vision.small)(net)
-        net.save(path, "model")
+        path = saved(vision.tiny if settings.quick else vision.small, Path(folder))
         side = 16 if settings.quick else _SIDE
         feeds = {"x": np.ones((1, 3, side, side), np.float32)}
         ours = peers.runner("chipdock", path, settings.threads)

@@ -14,7 +14,6 @@ import numpy as np
 
 from bench import peers
 from bench.harness import (
-    IDLE_S,
     Ratio,
     Result,
     Samples,
@@ -133,7 +132,7 @@ class _Run:
             sample_s=0.02,
             rounds=10,
             least=2 if self.settings.short else 4,
-            idle_s=0.0 if self.settings.quick else IDLE_S,
+            idle_s=self.settings.idle_s,
         )
 
     def _cold(self, subject: Subject, path: Path) -> list[str]:

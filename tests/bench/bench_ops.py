@@ -8,7 +8,7 @@ import numpy as np
 
 import chipdock
 from bench import native, peers
-from bench.harness import IDLE_S, Result, Settings, compare, in_turns
+from bench.harness import Result, Settings, compare, in_turns
 
 EPSILON = 1e-5
 
@@ -95,6 +95,5 @@ def run_rms_norm(settings: Settings) -> list[Result]:
         np.testing.assert_allclose(target, wanted, rtol=1e-4, atol=1e-5)
     got = chipdock.run_op("RMSNormalization", a, s, epsilon=EPSILON).numpy()
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
-    idle_s = 0.0 if settings.quick else IDLE_S
-    samples = in_turns(runners, settings, sample_s=1e-3, idle_s=idle_s)
+    samples = in_turns(runners, settings, sample_s=1e-3, idle_s=settings.idle_s)
     return compare("rmsnorm", f"{side}x{side} fp32", samples, "ms")

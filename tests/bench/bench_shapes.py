@@ -12,7 +12,7 @@ import numpy as np
 from bench import peers
 from bench.harness import Result, Samples, Settings, compare, in_turns
 from bench.models import transformers, vision
-from bench.models.net import Net
+from bench.models.net import Net, saved
 
 AIM = 1.1
 ALONE = "a load for it alone"
@@ -42,10 +42,7 @@ def run_shapes(settings: Settings) -> list[Result]:
     results = []
     for name, make, feeds in nets:
         with tempfile.TemporaryDirectory(prefix="chipdock-bench-") as folder:
-            path = Path(folder) / "model.onnx"
-            net = Net(seed=11)
-            make(net)
-            net.save(path, name)
+            path = saved(make, Path(folder), name)
             results += _visits(name, path, list(feeds), settings)
     return results
 

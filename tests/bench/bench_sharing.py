@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from bench import peers
-from bench.harness import IDLE_S, Result, Run, Settings, compare, in_turns
+from bench.harness import Result, Run, Settings, compare, in_turns
 from bench.models import transformers, vision
-from bench.models.net import Net
+from bench.models.net import Net, saved
 
 _ROUNDS = 80
 _RUNS = 8
@@ -36,10 +36,7 @@ def run_sharing(settings: Settings) -> list[Result]:
     results = []
     for name, make, feeds in nets:
         with tempfile.TemporaryDirectory(prefix="chipdock-bench-") as folder:
-            path = Path(folder) / "model.onnx"
-            net = Net(seed=11)
-            make(net)
-            net.save(path, name)
+            path = saved(make, Path(folder), name)
             results += _at_once(name, path, feeds, settings)
             results += _beside(name, path, feeds, settings)
     return results
@@ -47,10 +44,6 @@ def run_sharing(settings: Settings) -> list[Result]:
 
 def _present() -> list[str]:
     return [name for name in peers.RUNTIMES if peers.present(name)]
-
-
-def _idle(settings: Settings) -> float:
-    return 0.0 if settings.quick else IDLE_S
 
 
 def _at_once(name: str, path: Path, feeds: Feeds, settings: Settings) -> list[Result]:
@@ -62,7 +55,7 @@ def _at_once(name: str, path: Path, feeds: Feeds, settings: Settings) -> list[Re
 
         loads = {peer: peers.runners(peer, path, settings.threads, 2) for peer in _present()}
         turns: dict[str, Run] = {peer: partial(turn, load) for peer, load in loads.items()}
-        samples = in_turns(turns, settings, rounds=_ROUNDS, idle_s=_idle(settings))
+        samples = in_turns(turns, settings, rounds=_ROUNDS, idle_s=settings.idle_s)
     case = f"{name}, 2 times {_RUNS} runs at once, {settings.threads} threads"
     return compare("sharing", case, samples, "ms")
 
@@ -82,6 +75,6 @@ def _beside(name: str, path: Path, feeds: Feeds, settings: Settings) -> list[Res
     loads = {peer: peers.runner(peer, path, settings.threads) for peer in _present()}
     turns: dict[str, Run] = {peer: partial(load, feeds) for peer, load in loads.items()}
     with _neighbour():
-        samples = in_turns(turns, settings, rounds=_ROUNDS, idle_s=_idle(settings))
+        samples = in_turns(turns, settings, rounds=_ROUNDS, idle_s=settings.idle_s)
     case = f"{name}, beside a busy process, {settings.threads} threads"
     return compare("sharing", case, samples, "ms")

@@ -42,6 +42,11 @@ class Settings:
     models: tuple[str, ...] = ()
 
     @property
+    def idle_s(self) -> float:
+        """Seconds before each turn in which nothing runs, for runtimes whose threads spin."""
+        return 0.0 if self.quick else IDLE_S
+
+    @property
     def short(self) -> bool:
         """Whether the fewest samples that still take turns both ways are enough."""
         return self.essential or self.budget_s < 1.0

@@ -4,7 +4,7 @@ in vision.py and transformers.py.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +108,12 @@ class Net:
         )
         onnx.checker.check_model(model)
         onnx.save(model, path)
+
+
+def saved(make: Callable[[Net], None], folder: Path, name: str = "model") -> Path:
+    """Build a net with fixed weights and return its file in the folder."""
+    path = folder / f"{name}.onnx"
+    net = Net(seed=11)
+    make(net)
+    net.save(path, name)
+    return path

@@ -12,7 +12,7 @@ import numpy as np
 
 from bench.harness import Settings
 from bench.models import transformers, vision
-from bench.models.net import Net
+from bench.models.net import Net, saved
 from chipdock.models.catalogue import Entry, entry
 from chipdock.models.fetch import fetch
 
@@ -114,11 +114,7 @@ def _public() -> list[Subject]:
 def _built(name: str, make: Callable[[Net], None], **sizes: Any) -> Subject:
     def source(_: Settings, folder: Path) -> Path:
         path = folder / f"{name}.onnx"
-        if not path.is_file():
-            net = Net(seed=11)
-            make(net)
-            net.save(path, name)
-        return path
+        return path if path.is_file() else saved(make, folder, name)
 
     return Subject(name=name, source=source, essential=True, **sizes)
 
