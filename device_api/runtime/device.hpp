@@ -120,6 +120,8 @@ class Device : public std::enable_shared_from_this<Device> {
     others_.fetch_add(1, std::memory_order_release);
     return id;
   }
+  /// The newest name given: what is queued from now on gets greater ones.
+  uint64_t last_correlation_id() const { return correlation_.load(std::memory_order_relaxed); }
   /// Remembers what an id stands for, so that an asynchronous error can name its operation.
   void note_operation(uint64_t correlation_id, const char* what);
   std::string operation_name(uint64_t correlation_id) const;

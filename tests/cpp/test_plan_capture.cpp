@@ -59,7 +59,8 @@ std::shared_ptr<IrGraph> chain(int length) {
 }
 
 /// y = Neg(Gather(-x, Neg(Neg(i)))): an index out of range is found by the kernel, in a segment.
-std::shared_ptr<IrGraph> picker() {
+/// `more` Negs follow, an even number.
+std::shared_ptr<IrGraph> picker(int more = 0) {
   auto graph = std::make_shared<IrGraph>();
   const int32_t x = add_value(*graph, "x", kit::kFloat32, 1);
   const int32_t i = add_value(*graph, "i", kit::kInt64, 1);
@@ -67,14 +68,19 @@ std::shared_ptr<IrGraph> picker() {
   const int32_t j = add_value(*graph, "j", kit::kInt64, 1);
   const int32_t k = add_value(*graph, "k", kit::kInt64, 1);
   const int32_t b = add_value(*graph, "b", kit::kFloat32, 1);
-  const int32_t y = add_value(*graph, "y", kit::kFloat32, 1);
+  int32_t y = add_value(*graph, "y", kit::kFloat32, 1);
   graph->inputs = {x, i};
-  graph->outputs = {y};
   add_node(*graph, "Neg", {x}, a);
   add_node(*graph, "Neg", {i}, j);
   add_node(*graph, "Neg", {j}, k);
   add_node(*graph, "Gather", {a, k}, b);
   add_node(*graph, "Neg", {b}, y);
+  for (int n = 0; n < more; ++n) {
+    const int32_t next = add_value(*graph, "y" + std::to_string(n), kit::kFloat32, 1);
+    add_node(*graph, "Neg", {y}, next);
+    y = next;
+  }
+  graph->outputs = {y};
   return graph;
 }
 
@@ -228,6 +234,25 @@ TEST(a_failure_in_a_segment_names_the_node) {
     CHECK(contains(error.what(), "Gather node 'Gather3', captured in a segment"));
     for (int i = 0; i < 3; ++i) CHECK_EQ(run(1), 2.0F);
   }
+}
+
+TEST(a_failure_while_later_steps_are_queued_is_the_one_reported) {
+  auto device = open_cpu();
+  auto plan = compile(picker(4000), device);
+  RunOptions options;
+  options.stream = Stream::create(device);
+  const auto run = [&](int64_t index) {
+    plan->run({put(*device, kit::kFloat32, numbers(4, 1)),
+               put(*device, kit::kInt64, std::vector<int64_t>{index})},
+              options);
+  };
+  const Error error = error_of([&] { run(9); });
+  CHECK_EQ(error.code(), CHIPDOCK_INVALID_ARGUMENT);
+  CHECK(contains(error.what(), "Gather"));
+  // The stream of an earlier failure refuses a run: nothing of that one has failed.
+  const Error refused = error_of([&] { run(1); });
+  CHECK_EQ(refused.code(), CHIPDOCK_FAILED_PRECONDITION);
+  CHECK(contains(refused.what(), "has failed"));
 }
 
 TEST(without_the_graph_table_nothing_is_captured) {

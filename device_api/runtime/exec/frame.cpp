@@ -79,6 +79,7 @@ std::vector<TensorRef> Frame::run(const std::vector<TensorRef>& inputs, std::vec
   try {
     is_copy_ = std::move(is_copy);
     bind(inputs, options);
+    before_ = plan_.device()->last_correlation_id();
     prepare_segments(options);
     execute(options);
     std::vector<TensorRef> outputs = collect(options);
@@ -86,8 +87,9 @@ std::vector<TensorRef> Frame::run(const std::vector<TensorRef>& inputs, std::vec
     release();
     return outputs;
   } catch (const Error& error) {
+    const Error first = first_failure(error);
     abandon(options);
-    throw named(error);
+    throw named(first);
   } catch (...) {
     abandon(options);
     throw;
@@ -138,6 +140,21 @@ bool Frame::settle(int64_t timeout_ns) noexcept {
   release();
   held_inputs_.reset();
   return true;
+}
+
+/// A step that fails while a later one is being queued fails the stream, which refuses the later one;
+/// whichever comes first, the run ends with the same error. [STR-3]
+Error Frame::first_failure(const Error& error) const {
+  if (stream_ == nullptr || error.code() != CHIPDOCK_FAILED_PRECONDITION) return error;
+  try {
+    stream_->sync(std::chrono::nanoseconds(kSettleTime).count());
+  } catch (const Error& cause) {
+    // What failed before this run began is why the run was refused, not what failed in it.
+    const uint64_t id = cause.correlation_id();
+    if (cause.code() != CHIPDOCK_TIMEOUT && (id > before_ || captured_node(id) != nullptr))
+      return cause;
+  }
+  return error;
 }
 
 Error Frame::named(const Error& error) const {

@@ -62,6 +62,8 @@ class Frame {
   void wait(const RunOptions& options);
   void release();
   void abandon(const RunOptions& options) noexcept;
+  /// The error of this run's earlier work that `error` is only a consequence of, or `error`.
+  Error first_failure(const Error& error) const;
   /// The error with the node that it came from, if a captured launch failed.
   Error named(const Error& error) const;
 
@@ -105,6 +107,7 @@ class Frame {
   bool ran_before_ = false;
   bool refuses_capture_ = false;
   bool captured_ = false;  ///< The caller captures this run.
+  uint64_t before_ = 0;    ///< What this run queues has greater correlation ids.
   uint32_t misses_ = 0;    ///< Runs in a row that the recording did not serve.
 };
 
