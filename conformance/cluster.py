@@ -105,6 +105,8 @@ class _Cluster:
         self._boards: dict[str, dict[str, Any]] = {}
         """Usable workers by address."""
         self._unusable: dict[str, str] = {}
+        self._there: set[str] = set()
+        """Workers with the resource when the scheduler answered last."""
         self._asked: dict[str, Any] = {}
         self._running: dict[str, tuple[Any, _Work]] = {}
         self._work: list[_Work] = []
@@ -156,8 +158,16 @@ class _Cluster:
     # Workers.
 
     def _addresses(self) -> set[str]:
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
-        return {name for name, row in workers.items() if row["resources"].get(RESOURCE, 0) >= 1}
+        # Not scheduler_info(): what it returns is overwritten now and then, without the workers, by
+        # the client's own refresh, and all of them would seem lost.
+        try:
+            workers = self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"]
+        except OSError:  # the scheduler does not answer now; whether it is gone will be seen
+            return self._there
+        self._there = {
+            name for name, row in workers.items() if row["resources"].get(RESOURCE, 0) >= 1
+        }
+        return self._there
 
     def _gather(self) -> None:
         """Wait until the workers that are there have said what they are."""

@@ -36,6 +36,7 @@ class Suite:
 
     def __init__(self, folder):
         self.folder = folder
+        self._going = []
         self.environment = os.environ | {
             "CHIPDOCK_CONFORMANCE_SUITE": str(folder / "samples"),
             "CHIPDOCK_SAMPLE_FOLDER": str(folder),
@@ -45,7 +46,8 @@ class Suite:
     def slow_cases(self):
         """Slow cases write their process numbers here when they start; reading waits for that.
 
-        They end when a file "fast" is there.
+        They end when a file "fast" is there. A run that a failed test has left going is ended, and
+        what it said is printed.
         """
         pipe, fast = self.folder / "slow", self.folder / "fast"
         fast.unlink(missing_ok=True)
@@ -55,13 +57,21 @@ class Suite:
         finally:
             pipe.unlink()
             fast.unlink(missing_ok=True)
+            for process in self._going:
+                if process.poll() is None:
+                    process.kill()
+                    said, complained = process.communicate()
+                    print(f"was still going: {process.args}\n{said}\n{complained}")
+            self._going.clear()
 
     def start(self, *arguments, **environment):
         command = [sys.executable, "-m", "chipdock.conformance.cli", *map(str, arguments)]
-        return subprocess.Popen(
+        process = subprocess.Popen(
             command, env=self.environment | environment, cwd=self.folder, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
+        self._going.append(process)
+        return process
 
     def run(self, out, *arguments, **environment):
         process = self.start("--out", out, *arguments, **environment)

@@ -12,10 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
-from distributed import LocalCluster, Nanny, Scheduler, SpecCluster
+from distributed import Client, LocalCluster, Nanny, Scheduler, SpecCluster
 
-from chipdock.conformance.cluster import MOST_LOSSES
+from chipdock.conformance.cluster import MOST_LOSSES, Job, _Cluster
 from chipdock.conformance.journal import read
+from chipdock.conformance.manifest import read_manifest
+from chipdock.conformance.parts import Parts
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
@@ -277,3 +279,22 @@ def test_a_cluster_that_is_not_there(suite, tmp_path):
     ran = suite.run(tmp_path / "a", "--cluster", "nothing://127.0.0.1:1", "-k", "L1.more.after.*")
     assert ran.code == 4, ran.err
     assert "no scheduler answers at 'nothing://127.0.0.1:1'" in ran.err
+
+
+def test_workers_are_seen_when_the_client_has_refreshed_what_it_knows(
+    cluster, tmp_path, monkeypatch
+):
+    made = cluster(1)
+    with Client(made.scheduler_address) as client:
+        refresh = client._update_scheduler_info
+
+        async def without_workers(**_more):
+            """What the client's own refresh does at any moment."""
+            await refresh(n_workers=0)
+
+        monkeypatch.setattr(client, "_update_scheduler_info", without_workers)
+        parts = Parts("cluster", "run", read_manifest().root, "cpu:0", "", 1, ())
+        watcher = _Cluster(client, Job(read_manifest(), (), parts, tmp_path))
+        assert len(watcher._addresses()) == 1
+        made.scale(0)
+        until(lambda: not watcher._addresses(), "the worker never went")
