@@ -19,7 +19,7 @@ endif()
 # -O3 is kept for plugins/cpu/simd, where it pays; elsewhere it only makes code larger.
 foreach(lang C CXX)
   set(CMAKE_${lang}_FLAGS_RELEASE "-O2 -ftree-vectorize -DNDEBUG")
-  set(CMAKE_${lang}_FLAGS_RELWITHDEBINFO "-O1 -g")  # The sanitizer presets; assertions stay.
+  set(CMAKE_${lang}_FLAGS_RELWITHDEBINFO "-O1 -g1")  # The sanitizer presets; assertions stay.
 endforeach()
 
 find_program(CHIPDOCK_CCACHE ccache)
