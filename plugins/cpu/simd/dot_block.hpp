@@ -12,7 +12,6 @@
 
 namespace chipdock::plugin::cpu::CHIPDOCK_ISA {
 
-// NOLINTNEXTLINE(modernize-use-using): attributes of a vector need a typedef
 typedef int32_t ViUnaligned __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 
 inline Vi load_words(const int32_t* p) { return *reinterpret_cast<const ViUnaligned*>(p); }

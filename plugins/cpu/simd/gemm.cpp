@@ -19,10 +19,8 @@ constexpr int kRows = kLanes == 16 ? 14 : 6;
 
 template <class T>
 struct Vector {
-  // NOLINTBEGIN(modernize-use-using): attributes on a dependent type need a typedef
   typedef T Type __attribute__((vector_size(kVectorBytes)));
   typedef T Loose __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
-  // NOLINTEND(modernize-use-using)
   static constexpr int kWidth = kVectorBytes / static_cast<int>(sizeof(T));
 };
 
