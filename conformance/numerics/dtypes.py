@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 __all__ = [
     "ONNX_TYPES",
     "SHORT_NAMES",
+    "SUB_BYTE",
     "FloatFormat",
     "bits",
     "float_format",
@@ -33,7 +34,8 @@ _TYPES: dict[str, tuple[Any, int]] = {
     "f8e5m2fnuz": (ml_dtypes.float8_e5m2fnuz, 20), "u4": (ml_dtypes.uint4, 21),
     "i4": (ml_dtypes.int4, 22), "f4e2m1": (ml_dtypes.float4_e2m1fn, 23),
     "f8e8m0": (ml_dtypes.float8_e8m0fnu, 24), "u2": (ml_dtypes.uint2, 25),
-    "i2": (ml_dtypes.int2, 26),
+    "i2": (ml_dtypes.int2, 26), "f6e2m3": (ml_dtypes.float6_e2m3fn, 27),
+    "f6e3m2": (ml_dtypes.float6_e3m2fn, 28),
 }  # fmt: skip
 
 ONNX_TYPES: dict[str, int] = {name: number for name, (_, number) in _TYPES.items()}
@@ -41,7 +43,8 @@ ONNX_TYPES: dict[str, int] = {name: number for name, (_, number) in _TYPES.items
 
 SHORT_NAMES: dict[np.dtype[Any], str] = {np.dtype(t): name for name, (t, _) in _TYPES.items()}
 
-_SUB_BYTE = {"i4": 4, "u4": 4, "f4e2m1": 4, "i2": 2, "u2": 2}
+SUB_BYTE = {"i4": 4, "u4": 4, "f4e2m1": 4, "f6e2m3": 6, "f6e3m2": 6, "i2": 2, "u2": 2}
+"""Bits of an element, of the types that numpy keeps in a byte each."""
 _FLOATS = frozenset(name for name in _TYPES if name[0] == "f" or name == "bf16")
 
 
@@ -131,5 +134,5 @@ def bits(array: NDArray[Any]) -> NDArray[Any]:
     as_int = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[dense.dtype.itemsize]
     viewed: NDArray[Any] = dense.view(as_int)
     # ml_dtypes keeps a sub-byte element in a byte whose upper bits mean nothing.
-    width = _SUB_BYTE.get(short_name(array.dtype))
+    width = SUB_BYTE.get(short_name(array.dtype))
     return viewed & np.uint8(2**width - 1) if width else viewed

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import chipdock
 from chipdock.conformance.case import fail
-from chipdock.conformance.numerics.dtypes import bits
+from chipdock.conformance.numerics.dtypes import SUB_BYTE, bits, short_name
 
 __all__ = ["FILL", "Fence", "fenced", "mostly_zero", "unwritten"]
 
@@ -75,7 +75,7 @@ class Fence:
 
 def fenced(shape: Sequence[int], dtype: np.dtype[Any], device: chipdock.Device) -> Fence | None:
     """Make a fenced output, or None where there can be none: no elements, or sub-byte elements."""
-    sub_byte = str(dtype) in {"int4", "uint4", "int2", "uint2", "float4_e2m1fn"}
+    sub_byte = short_name(dtype) in SUB_BYTE
     if not math.prod(shape) or sub_byte or dtype.kind not in "biufcV":
         return None
     return Fence(shape, dtype, device)

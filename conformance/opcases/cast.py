@@ -7,6 +7,7 @@ from typing import Any
 
 from chipdock.conformance.numerics.dtypes import ONNX_TYPES
 from chipdock.conformance.opcases.spec import (
+    FLOAT6,
     FLOATS,
     INTEGERS,
     SMALL,
@@ -34,7 +35,7 @@ def cases() -> Cases:
         for goal in _PLAIN:
             if source != goal:
                 yield _one(source, goal)
-    for small in SMALL:
+    for small in (*SMALL, *FLOAT6):
         for other in ("f32", "f16", "bf16") if small[0] == "f" and small != "f8e8m0" else ("f32",):
             if small not in {"f8e8m0"}:
                 yield _one(small, other)
@@ -89,15 +90,15 @@ def _one(
     suffix = f"_{name}" if name else ""
     shape_class = {"step": "strided", "n1023": "odd"}.get(name, name) or "nd"
     return variant("Cast", source, f"to_{goal}{suffix}", [In(source, shape, fill, view)],
-                   {"to": ONNX_TYPES[goal]}, shape_class=shape_class, tolerance="E", opset=25,
-                   zero_sign=True)  # fmt: skip
+                   {"to": ONNX_TYPES[goal]}, shape_class=shape_class, tolerance="E",
+                   opset=28 if {source, goal} & {*FLOAT6} else 25, zero_sign=True)  # fmt: skip
 
 
 def _edges() -> Cases:
     def edge(source: str, goal: str, name: str, given: In, **more: Any) -> Any:
         return variant("Cast", source, f"to_{goal}_{name}", [given],
                        {"to": ONNX_TYPES[goal]} | more, shape_class="special", tolerance="E",
-                       opset=25, zero_sign=True)  # fmt: skip
+                       opset=28 if goal in FLOAT6 else 25, zero_sign=True)  # fmt: skip
 
     for source in FLOATS:
         for goal in FLOATS:
@@ -136,6 +137,11 @@ def _edges() -> Cases:
             wide = const("f32", (9,), 0.0, 1.0, -2.5, 1e6, -1e6, 480.0, 0.001, float("inf"),
                          float("nan"))  # fmt: skip
             yield edge("f32", small, f"saturate{saturate}", wide, saturate=saturate)
+        yield edge("f16", small, "ties", In("f16", (41,), "halves"))
+    for small in FLOAT6:
+        # No infinity and no NaN: what is too large is the largest number.
+        yield edge("f32", small, "saturates", const("f32", (7,), 0.0, -0.0, 7.75, -30.0, 1e6,
+                                                    float("inf"), -float("inf")))  # fmt: skip
         yield edge("f16", small, "ties", In("f16", (41,), "halves"))
     for opset in (6, 9, 13):
         yield variant("Cast", "f32", f"to_i32_v{opset}", [In("f32", (3, 5), "normal:30")],

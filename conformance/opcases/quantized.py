@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from chipdock.conformance.numerics.dtypes import ONNX_TYPES
-from chipdock.conformance.opcases.spec import Cases, In, const, pick, variant
+from chipdock.conformance.opcases.spec import FLOAT6, Cases, In, const, pick, variant
 
 __all__ = ["cases"]
 
 _WHOLE = ("i8", "u8", "i16", "u16", "i4", "u4")
 _F8 = ("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz")
+_OPSETS = {"f4e2m1": 23, "f6e2m3": 28, "f6e3m2": 28}
 _PAIRS = (("u8", "u8"), ("u8", "i8"), ("i8", "i8"), ("i8", "u8"))
 
 
@@ -38,10 +39,10 @@ def _zero(dtype: str, shape: tuple[int, ...] = ()) -> In:
 
 def _quantize() -> Cases:
     op = "QuantizeLinear"
-    for goal in (*_WHOLE, *_F8, "f4e2m1"):
+    for goal in (*_WHOLE, *_F8, "f4e2m1", *FLOAT6):
         small = goal[0] == "f"
         tolerance = "E" if small else "Q"
-        opset = 23 if goal == "f4e2m1" else 22
+        opset = _OPSETS.get(goal, 22)
         for source in ("f32", *pick(("f16", "bf16"), goal)):
             given = [In(source, (32, 40), "normal:2"), const(source, (), 0.25), _zero(goal)]
             yield _case(op, source, f"to_{goal}", given, {}, tolerance=tolerance, opset=opset)
@@ -73,8 +74,8 @@ def _quantize() -> Cases:
 
 def _dequantize() -> Cases:
     op = "DequantizeLinear"
-    for source in (*_WHOLE, "i32", *_F8, "f4e2m1"):
-        opset = 23 if source == "f4e2m1" else 22
+    for source in (*_WHOLE, "i32", *_F8, "f4e2m1", *FLOAT6):
+        opset = _OPSETS.get(source, 22)
         fill = "full" if source[0] in "iu" else "normal"
         for goal in ("f32", *pick(("f16", "bf16"), source)):
             wide = source in {"i32", "i16", "u16"} and goal != "f32"

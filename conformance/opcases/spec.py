@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 from chipdock.conformance.case import Variant
 
 __all__ = [
-    "CORE", "FLOATS", "HALVES", "INTEGERS", "MOVABLE", "OPSET", "SIGNED", "SMALL", "Cases", "In",
-    "const", "ints", "pick", "variant",
+    "CORE", "FLOAT6", "FLOATS", "HALVES", "INTEGERS", "MOVABLE", "OPSET", "SIGNED", "SMALL",
+    "Cases", "In", "const", "ints", "pick", "variant",
 ]  # fmt: skip
 
 Cases: TypeAlias = Iterator[tuple[str, Variant]]
@@ -25,6 +25,8 @@ SIGNED = ("i32", "i64", "i8", "i16")
 INTEGERS = (*SIGNED, "u8", "u16", "u32", "u64")
 SMALL = ("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "i4", "u4")
 """Types below a byte or without arithmetic: they are moved, cast and quantized."""
+FLOAT6 = ("f6e2m3", "f6e3m2")
+"""Only cast and quantized, since opset 28."""
 MOVABLE = (*FLOATS, *INTEGERS, "bool", "c64", "c128")
 CORE = frozenset({"f32", "f64", "bool", *INTEGERS})
 """Types whose cases no waiver can cover."""

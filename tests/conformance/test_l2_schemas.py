@@ -22,6 +22,7 @@ TYPE_NAMES = {
     "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
     "u32": "uint32", "u64": "uint64", "c64": "complex64", "c128": "complex128", "i4": "int4",
     "u4": "uint4", "i2": "int2", "u2": "uint2", "f4e2m1": "float4e2m1",
+    "f6e2m3": "float6e2m3", "f6e3m2": "float6e3m2",
     "f8e4m3fn": "float8e4m3fn", "f8e4m3fnuz": "float8e4m3fnuz", "f8e5m2": "float8e5m2",
     "f8e5m2fnuz": "float8e5m2fnuz", "f8e8m0": "float8e8m0",
 }  # fmt: skip

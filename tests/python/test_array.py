@@ -21,7 +21,10 @@ BYTES = [
     "float8_e5m2fnuz",
     "float8_e8m0fnu",
 ]
-SMALL = ["int4", "uint4", "int2", "uint2", "float4_e2m1fn"]
+SMALL = {
+    "int4": 4, "uint4": 4, "int2": 2, "uint2": 2, "float4_e2m1fn": 4, "float6_e2m3fn": 6,
+    "float6_e3m2fn": 6,
+}  # fmt: skip
 
 
 def data(dtype, shape):
@@ -59,7 +62,7 @@ def test_small_floats_keep_every_bit_pattern(name):
 @pytest.mark.parametrize("name", SMALL)
 def test_sub_byte_types_are_packed_low_part_first(name):
     dtype = np.dtype(getattr(ml_dtypes, name))
-    bits = 2 if name.endswith("2") else 4
+    bits = SMALL[name]
     codes = np.arange(1 << bits, dtype=np.uint8)[
         : (1 << bits) - 1
     ]  # an odd count: the last byte is half full

@@ -211,7 +211,7 @@ def test_copy_is_made_only_when_asked():
     assert np.shares_memory(np.from_dlpack(array[::2], copy=False), array.numpy())
 
 
-@pytest.mark.parametrize("name", ["int4", "uint4", "float4_e2m1fn"])
+@pytest.mark.parametrize("name", ["int4", "uint4", "float4_e2m1fn", "float6_e3m2fn"])
 def test_sub_byte_types_go_only_by_versioned_capsules(name):
     source = (np.arange(6) % 2).astype(getattr(ml_dtypes, name))
     array = chipdock.array(source)

@@ -300,7 +300,7 @@ def test_slice_refuses_bad_arguments() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int4", "uint4", "int2", "uint2", "float4_e2m1fn"])
-def test_elements_of_four_and_two_bits_are_moved(dtype):
+def test_elements_below_a_byte_are_moved(dtype):
     kind = np.dtype(getattr(ml_dtypes, dtype))
     bits = 2 if dtype[-1] == "2" else 4
     x = np.arange(15, dtype=np.uint8) % 2**bits

@@ -57,6 +57,33 @@ def test_four_bits_hold_their_range(dtype):
     np.testing.assert_array_equal(got.astype(np.float32), want)
 
 
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("dtype", [ml_dtypes.float6_e2m3fn, ml_dtypes.float6_e3m2fn])
+def test_six_bits_are_quantized_and_back(dtype, axis):
+    x = np.random.default_rng(0).normal(0, 8, (13, 41)).astype(np.float32)
+    scale = (2.0 ** np.arange(-2, 3).repeat(9))[: x.shape[axis or 0]].astype(np.float32)
+    scale = np.float32(0.5) if axis is None else scale
+    spread = scale if axis is None else np.expand_dims(scale, 1 - axis)
+    got = run("QuantizeLinear", x, scale, np.zeros(np.shape(scale), dtype), axis=axis or 0)
+    assert got.dtype == np.dtype(dtype)
+    want = (x / spread).astype(dtype)
+    np.testing.assert_array_equal(got.view(np.uint8), want.view(np.uint8))
+    kind = helper.np_dtype_to_tensor_dtype(got.dtype)
+    same = run("QuantizeLinear", x, scale, axis=axis or 0, output_dtype=kind)
+    np.testing.assert_array_equal(same.view(np.uint8), want.view(np.uint8))
+    back = run("DequantizeLinear", got, scale, axis=axis or 0)
+    np.testing.assert_array_equal(back, want.astype(np.float32) * spread)
+
+
+def test_zero_points_of_floats_are_added_and_taken_away():
+    x = np.float32([-1, 0, 0.5, 2, 100])
+    zero = np.array(1.5).astype(ml_dtypes.float6_e2m3fn)
+    got = run("QuantizeLinear", x, np.float32(0.5), zero)
+    assert got.astype(np.float32).tolist() == [-0.5, 1.5, 2.5, 5.5, 7.5]
+    back = run("DequantizeLinear", got, np.float32(0.5), zero)
+    assert back.tolist() == [-1, 0, 0.5, 2, 3]
+
+
 def test_scales_that_do_not_fit_are_named():
     with pytest.raises(chipdock.errors.InvalidArgumentError, match="2 scales for axis 1 with 3"):
         run("QuantizeLinear", np.ones((1, 3), np.float32), np.float32([1, 2]), np.int8([0, 0]))

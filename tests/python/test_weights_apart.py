@@ -80,7 +80,14 @@ def test_results_are_those_of_the_bytes(file):
 
 
 @pytest.mark.parametrize(
-    "dtype", [TensorProto.BFLOAT16, TensorProto.INT4, TensorProto.FLOAT8E4M3FN, TensorProto.INT64]
+    "dtype",
+    [
+        TensorProto.BFLOAT16,
+        TensorProto.INT4,
+        TensorProto.FLOAT6E2M3,
+        TensorProto.FLOAT8E4M3FN,
+        TensorProto.INT64,
+    ],
 )
 def test_every_way_of_storing_elements(file, dtype):
     size = 1 << 21

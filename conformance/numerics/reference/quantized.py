@@ -48,6 +48,8 @@ def _quantize(inputs: list[Any], attributes: dict[str, Any]) -> list[_Array]:
     axis, block = int(attributes.get("axis", 1)), int(attributes.get("block_size", 0))
     steps = wide_values(x) / _spread(wide_values(scale), x, axis, block)
     if short_name(goal)[0] == "f":
+        if zero is not None and np.any(wide_values(zero) != 0):  # else -0 would become 0
+            steps = steps + _spread(wide_values(zero), x, axis, block)
         # Saturated, and never to infinity.
         top = float_format(short_name(goal)).largest
         if attributes.get("saturate", 1):

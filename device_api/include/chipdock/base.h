@@ -122,10 +122,13 @@ typedef struct chipdock_error {
   char text[CHIPDOCK_ERROR_TEXT_SIZE]; /**< UTF-8, closed with 0; longer texts are cut. */
 } chipdock_error;
 
-/** A DLPack dtype triple. Sub-byte types are contiguous, low nibble first, ceil(n*bits/8) bytes. */
+/**
+ * A DLPack dtype triple. Elements below a byte are one stream of bits, low bits first, in
+ * ceil(n*bits/8) bytes: two of 4 bits in a byte, four of 6 bits in three.
+ */
 typedef struct chipdock_dtype {
   uint8_t code;   /**< CHIPDOCK_DTYPE_*: the numbers of DLPack 1.1's DLDataTypeCode. */
-  uint8_t bits;   /**< Bits of one element: 1, 2, 4, 8, 16, 32, 64, 128. bool is 8 bits. */
+  uint8_t bits;   /**< Bits of one element: 1, 2, 4, 6, 8, 16, 32, 64, 128. bool is 8. */
   uint16_t lanes; /**< 1; vector types are not used by the host. */
 } chipdock_dtype;
 

@@ -151,6 +151,25 @@ inline uint64_t dtype_bytes(chipdock_dtype type, uint64_t count) {
   return (count * type.bits * type.lanes + 7) / 8;
 }
 
+/// Element i of packed elements of at most 8 bits, in the low bits; it may lie in two bytes.
+inline uint8_t packed_element(const void* packed, uint64_t i, int bits) {
+  const uint64_t at = i * static_cast<uint64_t>(bits);
+  const auto* bytes = static_cast<const uint8_t*>(packed) + at / 8;
+  const int shift = static_cast<int>(at % 8);
+  const int both = shift + bits > 8 ? bytes[0] | bytes[1] << 8 : bytes[0];
+  return static_cast<uint8_t>(both >> shift & ((1 << bits) - 1));
+}
+
+/// Packs the low bits of `element` as element i. Its place must be zero before.
+inline void pack_element(uint8_t element, uint64_t i, int bits, void* packed) {
+  const uint64_t at = i * static_cast<uint64_t>(bits);
+  auto* bytes = static_cast<uint8_t*>(packed) + at / 8;
+  const int shift = static_cast<int>(at % 8);
+  const int both = (element & ((1 << bits) - 1)) << shift;
+  bytes[0] = static_cast<uint8_t>(bytes[0] | both);
+  if (shift + bits > 8) bytes[1] = static_cast<uint8_t>(bytes[1] | both >> 8);
+}
+
 /// "float32", "bfloat16", "int4", … for messages; ml_dtypes' names for the small floats.
 inline std::string dtype_name(chipdock_dtype type) {
   static constexpr const char* kFloat8[] = {

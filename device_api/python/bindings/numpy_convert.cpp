@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// numpy in and out, in every dtype that numpy and ml_dtypes can hold. ml_dtypes keeps 4-bit and
-// 2-bit types one to a byte; chipdock packs them, low part first (base.h, chipdock_dtype).
+// numpy in and out, in every dtype that numpy and ml_dtypes can hold. ml_dtypes keeps types
+// below a byte one to a byte; chipdock packs them, low bits first (base.h, chipdock_dtype).
 #include <pybind11/gil_safe_call_once.h>
 
 #include <cstring>
@@ -28,6 +28,8 @@ constexpr Named kMlDtypes[] = {
     {"float8_e5m2", CHIPDOCK_DTYPE_FLOAT8_E5M2, 8},
     {"float8_e5m2fnuz", CHIPDOCK_DTYPE_FLOAT8_E5M2FNUZ, 8},
     {"float8_e8m0fnu", CHIPDOCK_DTYPE_FLOAT8_E8M0FNU, 8},
+    {"float6_e2m3fn", CHIPDOCK_DTYPE_FLOAT6_E2M3FN, 6},
+    {"float6_e3m2fn", CHIPDOCK_DTYPE_FLOAT6_E3M2FN, 6},
     {"float4_e2m1fn", CHIPDOCK_DTYPE_FLOAT4_E2M1FN, 4},
     {"int4", CHIPDOCK_DTYPE_INT, 4},
     {"uint4", CHIPDOCK_DTYPE_UINT, 4},
@@ -77,31 +79,19 @@ py::dtype plain_dtype(chipdock_dtype dtype) {
 
 uint64_t element_count(const py::array& array) { return static_cast<uint64_t>(array.size()); }
 
-/// Packs one-to-a-byte elements, low part first.
+/// Packs one-to-a-byte elements.
 std::shared_ptr<char[]> pack(const uint8_t* source, uint64_t count, int bits) {
   const uint64_t bytes = (count * static_cast<uint64_t>(bits) + 7) / 8;
   std::shared_ptr<char[]> out(new char[bytes + 1]());
-  const int per_byte = 8 / bits;
-  const int mask = (1 << bits) - 1;
-  for (uint64_t i = 0; i < count; ++i) {
-    const int shift = static_cast<int>(i % static_cast<uint64_t>(per_byte)) * bits;
-    const uint64_t at = i / static_cast<uint64_t>(per_byte);
-    out[at] = static_cast<char>(static_cast<uint8_t>(out[at]) | ((source[i] & mask) << shift));
-  }
+  for (uint64_t i = 0; i < count; ++i) kit::pack_element(source[i], i, bits, out.get());
   return out;
 }
 
 void unpack(const uint8_t* source, uint64_t count, chipdock_dtype dtype, uint8_t* target) {
-  const int bits = dtype.bits;
-  const int per_byte = 8 / bits;
-  const int mask = (1 << bits) - 1;
-  const bool is_signed = dtype.code == CHIPDOCK_DTYPE_INT;
+  const int sign = dtype.code == CHIPDOCK_DTYPE_INT ? 1 << (dtype.bits - 1) : 0;
   for (uint64_t i = 0; i < count; ++i) {
-    const int shift = static_cast<int>(i % static_cast<uint64_t>(per_byte)) * bits;
-    int value = (source[i / static_cast<uint64_t>(per_byte)] >> shift) & mask;
-    if (is_signed && (value >> (bits - 1)) != 0)
-      value |= ~mask;  // ml_dtypes keeps the sign extended
-    target[i] = static_cast<uint8_t>(value);
+    const int code = kit::packed_element(source, i, dtype.bits);
+    target[i] = static_cast<uint8_t>((code ^ sign) - sign);  // ml_dtypes keeps the sign extended
   }
 }
 

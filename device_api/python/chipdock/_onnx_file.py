@@ -36,13 +36,14 @@ _NUMPY: dict[int, np.dtype] = {
     onnx.TensorProto.INT4: np.dtype(ml_dtypes.int4),
     onnx.TensorProto.UINT4: np.dtype(ml_dtypes.uint4),
 }
-# Two 4-bit or four 2-bit elements share a byte in ONNX files, low part first; Source: onnx.proto,
-# TensorProto.raw_data.
-_NIBBLES = (
+# Elements below a byte share bytes in ONNX files, low part first, and onnx unpacks them; Source:
+# onnx.proto, TensorProto.raw_data.
+_PACKED = (
     onnx.TensorProto.INT4,
     onnx.TensorProto.UINT4,
     onnx.TensorProto.FLOAT4E2M1,
-    *(getattr(onnx.TensorProto, name, -1) for name in ("INT2", "UINT2")),  # onnx 1.20 has them
+    # onnx has them since 1.20 and 1.23.
+    *(getattr(onnx.TensorProto, n, -1) for n in ("INT2", "UINT2", "FLOAT6E2M3", "FLOAT6E3M2")),
 )
 
 
@@ -226,7 +227,7 @@ def tensor_array(tensor: onnx.TensorProto, file: ModelFile) -> np.ndarray:
     if tensor.data_type == _STRING:
         return _strings(tensor, shape)
     external = tensor.data_location == onnx.TensorProto.EXTERNAL
-    if tensor.data_type in _NIBBLES or not (external or tensor.HasField("raw_data")):
+    if tensor.data_type in _PACKED or not (external or tensor.HasField("raw_data")):
         return _by_helper(tensor, file)
     try:
         dtype = _NUMPY.get(tensor.data_type) or np.dtype(

@@ -41,7 +41,9 @@ int64_t onnx_number(chipdock_dtype dtype) {
                {kit::dtype(CHIPDOCK_DTYPE_FLOAT4_E2M1FN, 4), 23},
                {kit::dtype(CHIPDOCK_DTYPE_FLOAT8_E8M0FNU, 8), 24},
                {kit::dtype(CHIPDOCK_DTYPE_UINT, 2), 25},
-               {kit::dtype(CHIPDOCK_DTYPE_INT, 2), 26}};
+               {kit::dtype(CHIPDOCK_DTYPE_INT, 2), 26},
+               {kit::dtype(CHIPDOCK_DTYPE_FLOAT6_E2M3FN, 6), 27},
+               {kit::dtype(CHIPDOCK_DTYPE_FLOAT6_E3M2FN, 6), 28}};
   for (const auto& entry : table) {
     if (entry.dtype == dtype) return entry.number;
   }

@@ -29,6 +29,10 @@ chipdock_dtype target(int64_t number) {
       return kit::dtype(CHIPDOCK_DTYPE_UINT, 2);
     case 26:
       return kit::dtype(CHIPDOCK_DTYPE_INT, 2);
+    case 27:
+      return kit::dtype(CHIPDOCK_DTYPE_FLOAT6_E2M3FN, 6);
+    case 28:
+      return kit::dtype(CHIPDOCK_DTYPE_FLOAT6_E3M2FN, 6);
     default:
       return dtype_of_onnx(number, "Cast");
   }

@@ -3,6 +3,7 @@
 // it. Computed in float; the quotient is rounded to the dtype that the operator divides in.
 #include "simd/quantize.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/conversion/values.hpp"
@@ -134,6 +135,8 @@ class Quantize final : public Kernel {
     const bool is_signed = y.dtype.code == CHIPDOCK_DTYPE_INT;
     const float high = std::ldexp(1.0F, is_signed ? y.dtype.bits - 1 : y.dtype.bits) - 1;
     const float low = is_signed ? -high - 1 : 0;
+    // Added to floats only where it is not 0, to keep the sign of zero.
+    const bool moves = std::any_of(zeros.begin(), zeros.end(), [](float z) { return z != 0; });
     over_blocks(context, x.size(), [&](int64_t at, int64_t n) {
       alignas(64) float v[kBlock], s[kBlock];
       from.read(x.data, at, n, v);
@@ -144,8 +147,11 @@ class Quantize final : public Kernel {
         half.narrow(v, narrow, n);
         half.widen(narrow, v, n);
       }
+      if (is_integer ? !zeros.empty() : moves) walk.fill(zeros, at, n, s);
+      if (!is_integer && moves) {
+        for (int64_t i = 0; i < n; ++i) v[i] += s[i];
+      }
       if (is_integer) {
-        if (!zeros.empty()) walk.fill(zeros, at, n, s);
         for (int64_t i = 0; i < n; ++i) {
           const float rounded = std::nearbyint(v[i]) + (zeros.empty() ? 0.0F : s[i]);
           v[i] = std::isnan(rounded) ? 0.0F : std::min(std::max(rounded, low), high);

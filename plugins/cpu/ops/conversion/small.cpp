@@ -39,6 +39,8 @@ constexpr SmallFormat kFormats[] = {
     floating(CHIPDOCK_DTYPE_FLOAT8_E4M3FNUZ, 8, 3, 8, 0x7f, 0x80, 0x80, true),
     floating(CHIPDOCK_DTYPE_FLOAT8_E5M2, 8, 2, 15, 0x7b, 0x7c, 0x7e, false),
     floating(CHIPDOCK_DTYPE_FLOAT8_E5M2FNUZ, 8, 2, 16, 0x7f, 0x80, 0x80, true),
+    floating(CHIPDOCK_DTYPE_FLOAT6_E2M3FN, 6, 3, 1, 0x1f, 0x1f, 0x20, false),
+    floating(CHIPDOCK_DTYPE_FLOAT6_E3M2FN, 6, 2, 3, 0x1f, 0x1f, 0x20, false),
     floating(CHIPDOCK_DTYPE_FLOAT4_E2M1FN, 4, 1, 1, 7, 7, 8, false),
     other(CHIPDOCK_DTYPE_FLOAT8_E8M0FNU, 8, Kind::kScale),
     other(CHIPDOCK_DTYPE_INT, 4, Kind::kSigned),
@@ -144,27 +146,28 @@ uint8_t SmallFormat::encode(float value, const NarrowOptions& options) const {
 }
 
 void SmallFormat::decode(const uint8_t* packed, int64_t first, int64_t n, float* out) const {
-  const int per_byte = 8 / type.bits;
-  const int mask = (1 << type.bits) - 1;
   float values[256];
-  for (int code = 0; code <= mask; ++code) values[code] = decode(static_cast<uint8_t>(code));
-  const uint8_t* bytes = packed + first / per_byte;
-  for (int64_t i = 0; i < n; ++i) {
-    out[i] = values[bytes[i / per_byte] >> (i % per_byte * type.bits) & mask];
+  for (int code = 0; code < 1 << type.bits; ++code) {
+    values[code] = decode(static_cast<uint8_t>(code));
+  }
+  const auto start = static_cast<uint64_t>(first);
+  for (uint64_t i = 0; i < static_cast<uint64_t>(n); ++i) {
+    out[i] = values[kit::packed_element(packed, start + i, type.bits)];
   }
 }
 
 void SmallFormat::encode(const float* in, int64_t first, int64_t n, uint8_t* packed,
                          const NarrowOptions& options) const {
-  const int per_byte = 8 / type.bits;
-  uint8_t* bytes = packed + first / per_byte;
-  for (int64_t i = 0; i < n; i += per_byte) {
-    int byte = 0;
-    for (int k = 0; k < per_byte && i + k < n; ++k) {
-      byte |= encode(in[i + k], options) << (k * type.bits);
+  uint8_t* bytes = packed + first * type.bits / 8;
+  // The bits that have no whole byte yet: fewer than 8, and one element more.
+  int pending = 0, count = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    pending |= encode(in[i], options) << count;
+    for (count += type.bits; count >= 8; count -= 8, pending >>= 8) {
+      *bytes++ = static_cast<uint8_t>(pending);
     }
-    bytes[i / per_byte] = static_cast<uint8_t>(byte);
   }
+  if (count > 0) *bytes = static_cast<uint8_t>(pending);
 }
 
 }  // namespace chipdock::plugin::cpu

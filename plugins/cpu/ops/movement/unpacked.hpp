@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of 4 and 2 bits for kernels that move whole bytes: unpacked one to a byte before, packed
-// again after. Low bits come first in a byte.
+// Elements below a byte for kernels that move whole bytes: unpacked one to a byte before, packed
+// again after.
 #ifndef CHIPDOCK_PLUGIN_CPU_OPS_MOVEMENT_UNPACKED_HPP_
 #define CHIPDOCK_PLUGIN_CPU_OPS_MOVEMENT_UNPACKED_HPP_
 
@@ -11,7 +11,7 @@
 
 namespace chipdock::plugin::cpu {
 
-inline bool is_packed(chipdock_dtype type) { return type.bits < 8 && 8 % type.bits == 0; }
+inline bool is_packed(chipdock_dtype type) { return type.bits < 8; }
 
 /// `supports` of Unpacked kernels.
 inline int32_t moves_packed(const kit::NodeView& node) {
@@ -31,11 +31,8 @@ class Unpacked final : public Kernel {
     for (uint32_t i = 0; i < context.input_count; ++i) {
       if (inputs.bytes[i].empty()) continue;
       const Tensor& packed = context.input(i);
-      const int bits = packed.dtype.bits, per_byte = 8 / bits, mask = (1 << bits) - 1;
       for (size_t k = 0; k < static_cast<size_t>(packed.size()); ++k) {
-        const int shift = static_cast<int>(k % per_byte) * bits;
-        inputs.bytes[i][k] =
-            static_cast<uint8_t>(packed.as<uint8_t>()[k / per_byte] >> shift & mask);
+        inputs.bytes[i][k] = kit::packed_element(packed.data, k, packed.dtype.bits);
       }
     }
     Context plain = context;
@@ -45,12 +42,9 @@ class Unpacked final : public Kernel {
     for (uint32_t i = 0; i < context.output_count; ++i) {
       if (outputs.bytes[i].empty()) continue;
       const Tensor& packed = context.output(i);
-      const int bits = packed.dtype.bits, per_byte = 8 / bits, mask = (1 << bits) - 1;
       std::memset(packed.data, 0, packed.bytes());
       for (size_t k = 0; k < static_cast<size_t>(packed.size()); ++k) {
-        const int shift = static_cast<int>(k % per_byte) * bits;
-        packed.mut<uint8_t>()[k / per_byte] |=
-            static_cast<uint8_t>((outputs.bytes[i][k] & mask) << shift);
+        kit::pack_element(outputs.bytes[i][k], k, packed.dtype.bits, packed.data);
       }
     }
   }
