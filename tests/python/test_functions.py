@@ -3,6 +3,7 @@
 
 import itertools
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -187,3 +188,20 @@ def test_bodies_that_nest_deeper_than_a_file_can_are_refused():
         functions.append(helper.make_function("local", f"F{i}", ["x"], ["y"], [loop], opsets))
     with pytest.raises(chipdock.errors.InvalidArgumentError, match="cannot be inlined: "):
         chipdock.load(with_functions(functions))
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("weights", [False, True])
+def test_a_loss_of_bfloat16_is_rounded_once(weights, outputs):
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal((5, 4)).astype(ml_dtypes.bfloat16)
+    labels = np.int64([0, 3, 1, 2, 3])
+    feeds = [scores, labels, *([np.array([1, 2, 0.5, 3]).astype(scores.dtype)] if weights else [])]
+    got = chipdock.run_op("SoftmaxCrossEntropyLoss", *feeds, outputs=outputs, ignore_index=2)
+    wide = [f.astype(np.float32) if f.dtype == scores.dtype else f for f in feeds]
+    want = chipdock.run_op("SoftmaxCrossEntropyLoss", *wide, outputs=outputs, ignore_index=2)
+    pairs = zip(got, want, strict=True) if outputs > 1 else [(got, want)]
+    for mine, theirs in pairs:
+        assert mine.dtype == scores.dtype
+        rounded = theirs.numpy().astype(scores.dtype)
+        np.testing.assert_array_equal(mine.numpy().view(np.uint16), rounded.view(np.uint16))

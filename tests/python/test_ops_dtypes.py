@@ -37,6 +37,8 @@ ATTRIBUTES: dict[str, dict[str, Any]] = {
     "MaxPool": {"kernel_shape": [2]},
     "MaxRoiPool": {"pooled_shape": [2, 2]},
     "MaxUnpool": {"kernel_shape": [2]},
+    "RandomNormalLike": {"dtype": onnx.TensorProto.FLOAT},
+    "RandomUniformLike": {"dtype": onnx.TensorProto.FLOAT},
     "SpaceToDepth": {"blocksize": 2},
 }
 # Further modes whose kernels are others.
@@ -67,13 +69,9 @@ ELSEWHERE = {
     "SplitToSequence": "makes a sequence, tested in test_sequences",
     "TfIdfVectorizer": "needs a vocabulary, tested in test_strings",
 }
-FLOAT6 = ("float6e2m3", "float6e3m2")
 # What a schema allows and cpu:0 does not do: (operator, dtype) with the reason.
 MISSING: dict[tuple[str, str], str] = {
     ("Col2Im", "string"): "adds elements up, and strings have no sum",
-    ("RandomNormalLike", "string"): "only the shape of the strings would be used",
-    ("RandomUniformLike", "string"): "only the shape of the strings would be used",
-    ("SoftmaxCrossEntropyLoss", "bfloat16"): "onnx's body asks for an operator that forbids it",
 }
 
 

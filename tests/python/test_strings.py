@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors of strings: in and out, moved, compared, cast, and the operators on text."""
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -161,6 +162,35 @@ def test_numbers_become_text_as_numpy_writes_it_and_come_back(array, want):
     if array.dtype != np.bool_:
         back = run([node("Cast", ["x"], ["y"], to=kind)], {"x": got}, [value("y", kind)])["y"]
         np.testing.assert_array_equal(back.numpy(), array)
+
+
+@pytest.mark.parametrize("op", ["RandomNormalLike", "RandomUniformLike"])
+def test_random_numbers_have_the_shape_of_strings(op):
+    nodes = [node(op, ["x"], ["y"], dtype=FLOAT), node(op, ["n"], ["z"], dtype=FLOAT)]
+    inputs = [text("x", ["a", "b"]), value("n", shape=["a", "b"])]
+    loaded = chipdock.load(model(nodes, inputs, [value("y"), value("z")]))
+    feeds = {"x": WORDS, "n": np.zeros((2, 3), np.float32)}
+    first, again, other = (loaded.run(feeds, seed=s)["y"].numpy() for s in (5, 5, 6))
+    assert first.shape == (2, 3)
+    assert len(np.unique(first)) == 6
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).all()
+
+
+def test_random_numbers_like_strings_need_a_dtype():
+    proto = model([node("RandomNormalLike", ["x"], ["y"], name="r")], [text("x")], [value("y")])
+    with pytest.raises(chipdock.errors.InvalidArgumentError, match="node 'r' of strings needs the"):
+        chipdock.load(proto)
+
+
+def test_numbers_of_six_bits_become_text_and_come_back():
+    x = np.array([0.125, -7.5]).astype(ml_dtypes.float6_e2m3fn)
+    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+    nodes = [node("Cast", ["x"], ["t"], to=STRING), node("Cast", ["t"], ["y"], to=kind)]
+    proto = model(nodes, [value("x", kind)], [text("t"), value("y", kind)], opset=28)
+    got = chipdock.load(proto).run({"x": x})
+    assert got["t"].tolist() == ["0.125", "-7.5"]
+    assert got["y"].numpy().tobytes() == x.tobytes()
 
 
 @pytest.mark.parametrize(("word", "to"), [("abc", FLOAT), ("1.5", INT64), ("", FLOAT)])

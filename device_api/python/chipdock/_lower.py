@@ -42,6 +42,7 @@ from chipdock._onnx_types import (
     value_shape,
 )
 from chipdock._scope import Scope
+from chipdock._stand_ins import stand_ins
 from chipdock._target import Target
 from chipdock.errors import InvalidArgumentError, UnsupportedError
 
@@ -186,7 +187,10 @@ class _Lowering:
         inputs = [self._find(scope, node, name) for name in node.input]
         if schema is not None:
             check_types(scope.types, node, schema)
-        if self._expanded(scope, node, domain, schema):
+        instead = stand_ins(node, scope.types)
+        for inner in instead:
+            self.node(scope, inner)
+        if instead or self._expanded(scope, node, domain, schema):
             return
         since = schema.since_version if schema is not None else self.opsets.get(domain, 1)
         given = body_types(node, since, scope.types)
@@ -257,8 +261,7 @@ class _Lowering:
     def _find(self, scope: Scope, node: onnx.NodeProto, name: str) -> int:
         if not name:
             return -1
-        number = scope.find(name)
-        if number is None:
+        if (number := scope.find(name)) is None:
             raise bad(f"{node.op_type} {label(node)} reads {name!r}, which nothing computes")
         return number
 
@@ -393,6 +396,5 @@ def lower(
     """
     model, graph = prepared(file)
     target = Target(device) if device is not None else None
-    lowering = _Lowering(file.with_proto(model), target)
-    scope, inputs, outputs = lowering.graph(graph, None)
+    scope, inputs, outputs = _Lowering(file.with_proto(model), target).graph(graph, None)
     return scope.graph, inputs, outputs
