@@ -61,7 +61,7 @@ ELSEWHERE = {
     "If": "has bodies, tested in test_control_flow",
     "Loop": "has bodies, tested in test_control_flow",
     "Scan": "has bodies, tested in test_scan",
-    "ImageDecoder": "decodes image files, which no device does",
+    "ImageDecoder": "is done by the host, tested in test_image_decoder",
     "Optional": "makes an optional, tested in test_sequences",
     "OptionalGetElement": "reads an optional, tested in test_sequences",
     "OptionalHasElement": "reads an optional, tested in test_sequences",

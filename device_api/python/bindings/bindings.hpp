@@ -86,6 +86,7 @@ void register_models(py::module_& module);
 void register_source(py::module_& module,
                      py::class_<runtime::Device, std::shared_ptr<runtime::Device>>& device);
 void register_run_op(py::module_& module);
+void register_images();
 
 /// Throws what a pending signal (Ctrl-C) asks for; takes the GIL.
 void check_signals();

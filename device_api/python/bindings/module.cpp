@@ -13,4 +13,5 @@ PYBIND11_MODULE(_core, module) {
   chipdock::python::register_arrays(module);
   chipdock::python::register_models(module);
   chipdock::python::register_run_op(module);
+  chipdock::python::register_images();
 }
