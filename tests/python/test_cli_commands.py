@@ -51,6 +51,20 @@ def test_schemas_are_schemas_and_closed():
         assert set(schema["required"]) == set(schema["properties"])
 
 
+def test_an_input_with_a_default_keeps_it_unless_it_is_named(tmp_path):
+    model = parser.parse_model(TEXT)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((1, 4), np.float32), "b"))
+    path = str(tmp_path / "default.onnx")
+    onnx.save(model, path)
+    (case,) = document("run", "run", path, "--shape", "3,4")["cases"]
+    assert [given["name"] for given in case["inputs"]] == ["x"]
+    (case,) = document("run", "run", path, "--shape", "x=3,4", "--input", "b=3,4")["cases"]
+    assert [given["name"] for given in case["inputs"]] == ["x", "b"]
+    result = call("run", path, "--input", "c=ones")
+    assert result.exit_code == 2
+    assert "names no input of the model: 'c'" in result.stderr
+
+
 def test_devices():
     data = document("devices", "devices")
     assert data["plugins"] == []

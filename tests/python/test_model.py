@@ -221,17 +221,6 @@ def test_unused_inputs_must_be_given_and_are_checked():
         loaded.run({"x": floats(3), "never": np.int64([1, 2, 3])})
 
 
-def test_an_input_with_an_initializer_is_optional_by_being_a_constant():
-    proto = model(
-        [node("Add", ["x", "w"], ["y"])],
-        [value("x"), value("w")],
-        [value("y")],
-        {"w": np.float32([3])},
-    )
-    loaded = agrees(proto, {"x": floats(3)})
-    assert [v.name for v in loaded.inputs] == ["x"]
-
-
 def test_optional_inputs_and_outputs_of_operators():
     proto = model(
         [

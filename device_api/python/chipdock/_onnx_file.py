@@ -77,12 +77,27 @@ class ModelFile:
 
     def __exit__(self, *_: object) -> None:
         """Close the model's file."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the model's file: no weight can be read from it any more."""
         if self._own is not None:
             self._own.close()
 
+    def kept(self) -> "ModelFile":
+        """Return a copy that stays open when this one is closed, or its model is changed."""
+        own = None if self._own is None else os.fdopen(os.dup(self._own.fileno()), "rb")
+        proto = onnx.ModelProto()
+        proto.CopyFrom(self.proto)
+        out = ModelFile(proto, self.folder, self.name, own)
+        out._maps |= self._maps
+        return out
+
     def with_proto(self, proto: onnx.ModelProto) -> "ModelFile":
         """Return the same file with another reading of it."""
-        return ModelFile(proto, self.folder, self.name, self._own)
+        out = ModelFile(proto, self.folder, self.name, self._own)
+        out._maps = self._maps
+        return out
 
     def mapped(self, location: str, offset: int, length: int | None, tensor: str) -> np.ndarray:
         """Bytes of an external file as a read-only map, or of the model's own file as an array.

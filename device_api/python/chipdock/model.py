@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 
 from chipdock import _core
+from chipdock._defaults import Variants, default_inputs
 from chipdock._environment import choice
 from chipdock._explain import CapturedSegment, Explanation, NodePlacement
 from chipdock._inputs import as_input
@@ -49,7 +50,15 @@ class FallbackWarning(UserWarning):
 
 
 class Model:
-    """A model loaded on a device. Many threads may run it at once; one load serves every shape."""
+    """A model loaded on a device. Many threads may run it at once; one load serves every shape.
+
+    Attributes:
+        inputs: What every run has to be given.
+        defaults: Inputs that a run may leave out, as the model has a value for them. The first run
+            that gives one prepares the model anew, with that input in place of a constant.
+        outputs: What a run computes.
+        name: For messages.
+    """
 
     def __init__(
         self,
@@ -57,10 +66,13 @@ class Model:
         inputs: Sequence[ValueInfo],
         outputs: Sequence[ValueInfo],
         name: str,
+        variants: Variants | None = None,
     ) -> None:
         """Use load()."""
         self._plan = plan
+        self._variants = variants
         self.inputs = tuple(inputs)
+        self.defaults = () if variants is None else variants.defaults
         self.outputs = tuple(outputs)
         self.name = name
         self._input_names = tuple(v.name for v in inputs)
@@ -81,9 +93,10 @@ class Model:
         """Run the model.
 
         Args:
-            inputs: A value for every input name: Arrays (on any device), numpy arrays or anything
-                with DLPack; dtype and fixed extents as the model declares, nothing is cast. Arrays
-                of str for strings, a list for a sequence, None for an empty optional.
+            inputs: A value for every input name, and for those of `defaults` as wanted: Arrays (on
+                any device), numpy arrays or anything with DLPack; dtype and fixed extents as the
+                model declares, nothing is cast. Arrays of str for strings, a list for a sequence,
+                None for an empty optional.
             stream: Stream to run on; the call returns when the work has ended. If the stream is
                 being captured, the work becomes part of the graph: the call returns at once, the
                 inputs are read and the outputs written at each launch.
@@ -100,12 +113,17 @@ class Model:
             OutOfMemoryError: Memory ran out on the way; the model can be run again.
             ChipdockError: An error of the device.
         """
-        values = self._ordered(inputs)
-        results = self._plan.run(values, stream, active_profiler(), seed)
+        if not isinstance(inputs, Mapping):  # callers without a type checker
+            kind = type(inputs).__name__  # type: ignore[unreachable]
+            text = f"INVALID_ARGUMENT: run() takes a mapping from input name to value, got {kind}"
+            raise InvalidArgumentError(text)
+        plan, infos = self._chosen(inputs)
+        values = [as_input(inputs[info.name], info) for info in infos]
+        results = plan.run(values, stream, active_profiler(), seed)
         return dict(zip(self._output_names, results, strict=True))
 
     def __call__(self, *arrays: ArrayLike) -> Any:  # noqa: ANN401  as run()
-        """Run the model on inputs in order; returns its output, or a tuple if there are several."""
+        """Run the model on `inputs` in order; returns its output, or a tuple of several."""
         if len(arrays) != len(self._input_names):
             raise InvalidArgumentError(
                 f"INVALID_ARGUMENT: {self.name} has {len(self._input_names)} inputs "
@@ -120,7 +138,10 @@ class Model:
         return Binding(self)
 
     def explain(self) -> Explanation:
-        """Say where every node runs and why, and what has been captured by now."""
+        """Say where every node runs and why, and what has been captured by now.
+
+        It is about runs that leave out all of `defaults`.
+        """
         segments = (
             CapturedSegment(dict(zip(self._input_names, shapes, strict=True)), tuple(nodes))
             for shapes, nodes in self._plan.segments()
@@ -133,7 +154,7 @@ class Model:
         """Bytes that a run with these input shapes takes.
 
         Args:
-            shapes: Extents by input name.
+            shapes: Extents by input name, those of `defaults` as wanted.
 
         Returns:
             weight_bytes, activation_bytes (with shared storage), activation_lower_bound (largest
@@ -143,26 +164,27 @@ class Model:
         Raises:
             InvalidArgumentError: A name is missing, or the shapes do not fit the model.
         """
-        self._check_names(shapes)
-        return self._plan.memory([list(shapes[name]) for name in self._input_names])
+        plan, infos = self._chosen(shapes)
+        return plan.memory([list(shapes[info.name]) for info in infos])
 
     def _check_names(self, given: Mapping[str, object]) -> None:
+        optional = [v.name for v in self.defaults]
         missing = [n for n in self._input_names if n not in given]
-        unknown = [n for n in given if n not in self._input_names]
+        unknown = [n for n in given if n not in self._input_names and n not in optional]
         if missing or unknown:
+            more = f" and, with defaults, {optional}" if optional else ""
             raise InvalidArgumentError(
-                f"INVALID_ARGUMENT: {self.name} has the inputs {list(self._input_names)}; missing: "
-                f"{missing}, unknown: {unknown}"
+                f"INVALID_ARGUMENT: {self.name} has the inputs {list(self._input_names)}{more}; "
+                f"missing: {missing}, unknown: {unknown}"
             )
 
-    def _ordered(self, inputs: object) -> list[object]:
-        if not isinstance(inputs, Mapping):
-            kind = type(inputs).__name__
-            text = f"INVALID_ARGUMENT: run() takes a mapping from input name to value, got {kind}"
-            raise InvalidArgumentError(text)
-        if len(inputs) != len(self._input_names) or any(n not in inputs for n in self._input_names):
-            self._check_names(inputs)
-        return [as_input(inputs[info.name], info) for info in self.inputs]
+    def _chosen(self, given: Mapping[str, object]) -> "tuple[_core.Plan, tuple[ValueInfo, ...]]":
+        """The plan for a run with these inputs, and its inputs in order."""
+        if len(given) == len(self._input_names) and all(n in given for n in self._input_names):
+            return self._plan, self.inputs
+        self._check_names(given)
+        assert self._variants is not None  # some of `defaults` are given
+        return self._variants.find(given)
 
     def __repr__(self) -> str:
         """Name, device and signature."""
@@ -189,7 +211,8 @@ class Binding:
         Raises:
             InvalidArgumentError: No such input, or another dtype.
         """
-        info = next((v for v in self._model.inputs if v.name == name), None)
+        known = (*self._model.inputs, *self._model.defaults)
+        info = next((v for v in known if v.name == name), None)
         if info is None:
             self._model._check_names({**dict.fromkeys(self._model._input_names), name: None})
         else:
@@ -252,11 +275,11 @@ class Binding:
             FailedPreconditionError: As of Model.run.
         """
         model = self._model
-        model._check_names(self._inputs)
         with self._lock:
-            values = [self._inputs[n] for n in model._input_names]
+            plan, infos = model._chosen(self._inputs)
+            values = [self._inputs[info.name] for info in infos]
             bound = [self._outputs.get(n) for n in model._output_names]
-            results = model._plan.run(values, stream, active_profiler(), seed, bound)
+            results = plan.run(values, stream, active_profiler(), seed, bound)
         return dict(zip(model._output_names, results, strict=True))
 
 
@@ -300,10 +323,6 @@ def load(
     _check_whole("threads", threads, _MOST_THREADS)
     _check_whole("memory_limit", memory_limit, 2**63 - 1)
     target = find_device(device)
-    with read_model(source) as file:
-        name = file.name
-        graph, inputs, outputs = lower(file, target)
-    del file  # a ModelProto is as large as its weights, of which the graph has its own copy
     options = {
         "fallback": policy,
         "threads": threads or 0,
@@ -313,8 +332,18 @@ def load(
         "capture": choice("CHIPDOCK_CAPTURE", "auto", "on", "off"),
         "layouts": choice("CHIPDOCK_LAYOUTS", "on", "off") == "on",
     }
-    plan = _core.Plan.compile(graph, target, host_device(target), options)
-    model = Model(plan, inputs, outputs, name)
+
+    def compiled(graph: "_core.ModelGraph") -> "_core.Plan":
+        return _core.Plan.compile(graph, target, host_device(target), options)
+
+    with read_model(source) as file:
+        name = file.name
+        graph, inputs, outputs = lower(file, target)
+        variants = None
+        if default_inputs(file.proto):
+            variants = Variants(file.kept(), target, compiled)
+    del file  # a ModelProto is as large as its weights, of which the graph has its own copy
+    model = Model(compiled(graph), inputs, outputs, name, variants)
     if policy == "warn":
         fallen = sorted({n.op for n in model.explain().nodes if n.placement == "fallback"})
         if fallen:

@@ -84,7 +84,7 @@ def bench(as_json: bool, **options: Any) -> None:  # noqa: ANN401  click's value
     source = find_model(options["model"])
     threads = options["threads"]
     model, load_ms = load_model(source, options["device"], options["fallback"], threads)
-    feed = make_feeds(source, model.inputs, options["inputs"], options["shape"])[0]
+    feed = make_feeds(source, model, options["inputs"], options["shape"])[0]
     runner = _measure.reference(source.path, threads, options["compare"])
     with working(f"timing {source.name}"):
         mine, theirs = _by_turns(model, feed, runner, options["seconds"], options["warmup"])

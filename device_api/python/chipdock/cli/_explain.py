@@ -40,7 +40,7 @@ def explain(memory: bool, verbose: int, as_json: bool, **options: Any) -> None: 
         "notes": [],
     }
     if memory:
-        feed = make_feeds(source, loaded.inputs, options["inputs"], options["shape"])[0]
+        feed = make_feeds(source, loaded, options["inputs"], options["shape"])[0]
         shapes = {name: list(array.shape) for name, array in feed.arrays.items()}
         found = loaded.memory(shapes)
         padding = found["activation_bytes"] - found["activation_lower_bound"]

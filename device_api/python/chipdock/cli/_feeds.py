@@ -21,6 +21,7 @@ from chipdock.cli.exit_codes import ExitCode
 if TYPE_CHECKING:
     from chipdock._lower import ValueInfo
     from chipdock.cli._source import Source
+    from chipdock.model import Model
 
 __all__ = ["Feed", "make_feeds"]
 
@@ -63,16 +64,18 @@ def _parse_shape(text: str, option: str) -> tuple[int, ...]:
     return shape
 
 
-def _split(texts: Sequence[str], option: str, names: Sequence[str]) -> dict[str, str]:
+def _split(texts: Sequence[str], option: str, model: "Model") -> dict[str, str]:
     """Return what was given by input name; a model with one input needs no name."""
+    needed = [info.name for info in model.inputs]
+    names = needed + [info.name for info in model.defaults]
     found: dict[str, str] = {}
     for text in texts:
         # Input names may hold "=": the longest name that fits wins.
         name = max((n for n in names if text.startswith(f"{n}=")), key=len, default=None)
         if name is not None:
             found[name] = text[len(name) + 1 :]
-        elif "=" not in text and len(names) == 1:
-            found[names[0]] = text
+        elif "=" not in text and len(needed) == 1:
+            found[needed[0]] = text
         else:
             wrong = text.partition("=")[0]
             hint = did_you_mean(wrong, names)
@@ -118,13 +121,14 @@ def _generate(kind: str, info: "ValueInfo", shape: tuple[int, ...], index: int) 
     return rng.standard_normal(shape).astype(info.dtype)
 
 
-def _given(infos: "Sequence[ValueInfo]", inputs: Sequence[str], shapes: Sequence[str]) -> Feed:
-    names = [info.name for info in infos]
-    values = _split(inputs, "--input", names)
+def _given(model: "Model", inputs: Sequence[str], shapes: Sequence[str]) -> Feed:
+    values = _split(inputs, "--input", model)
     sized = {
         name: _parse_shape(text, f"--shape {name}")
-        for name, text in _split(shapes, "--shape", names).items()
+        for name, text in _split(shapes, "--shape", model).items()
     }
+    named = values.keys() | sized.keys()
+    infos = [*model.inputs, *(info for info in model.defaults if info.name in named)]
     arrays: Arrays = {}
     notes: list[str] = []
     for index, info in enumerate(infos):
@@ -145,13 +149,13 @@ def _given(infos: "Sequence[ValueInfo]", inputs: Sequence[str], shapes: Sequence
 
 
 def make_feeds(
-    source: "Source", infos: "Sequence[ValueInfo]", inputs: Sequence[str], shapes: Sequence[str]
+    source: "Source", model: "Model", inputs: Sequence[str], shapes: Sequence[str]
 ) -> list[Feed]:
     """Make the inputs of all runs.
 
     Args:
         source: The model. One of the catalogue gets its own cases unless inputs are given.
-        infos: What the model declares.
+        model: What was loaded of it. Inputs with a default keep that unless they are named.
         inputs: NAME=FILE.npy, NAME=random, NAME=ones, NAME=zeros or NAME=1,3,8,8.
         shapes: NAME=1,3,8,8 for inputs that are made up.
 
@@ -162,16 +166,16 @@ def make_feeds(
         Failure: An input cannot be made (exit code 2) or had (exit code 3).
     """
     if source.entry is None or inputs or shapes:
-        return [_given(infos, inputs, shapes)]
+        return [_given(model, inputs, shapes)]
     from chipdock.models import ModelUnavailable, cases  # noqa: PLC0415  only for the catalogue
 
     try:
         found = cases(source.entry, source.path)
     except ModelUnavailable as error:
         click.echo(f"warning: {error}; inputs are made up", err=True)
-        return [_given(infos, inputs, shapes)]
+        return [_given(model, inputs, shapes)]
     except ImportError as error:
         text = f"warning: {error.name} is missing (chipdock[models]); inputs are made up"
         click.echo(text, err=True)
-        return [_given(infos, inputs, shapes)]
+        return [_given(model, inputs, shapes)]
     return [Feed(case.name, dict(case.feeds), case.decode, case.expected) for case in found]

@@ -57,7 +57,7 @@ def _run_all(options: dict[str, Any]) -> tuple[dict[str, Any], ExitCode]:
     if compare is None and source.entry is None:
         compare = False
     with working(f"running {source.name}"):
-        feeds = make_feeds(source, model.inputs, options["inputs"], options["shape"])
+        feeds = make_feeds(source, model, options["inputs"], options["shape"])
         first = feeds[0]
         _, first_ms = _measure.timed(lambda: model.run(first.arrays))
         warm = [
