@@ -14,6 +14,7 @@ import onnx
 from onnx import AttributeProto, defs
 
 from chipdock import _core
+from chipdock._attributes import add_attributes
 from chipdock._bodies import own_body
 from chipdock._environment import choice
 from chipdock._functions import expand, function_body
@@ -47,16 +48,6 @@ from chipdock._target import Target
 from chipdock.errors import InvalidArgumentError, UnsupportedError
 
 __all__ = ["ValueInfo", "lower"]
-
-_KINDS = {
-    AttributeProto.FLOAT: "float",
-    AttributeProto.INT: "int",
-    AttributeProto.STRING: "string",
-    AttributeProto.TENSOR: "tensor",
-    AttributeProto.FLOATS: "floats",
-    AttributeProto.INTS: "ints",
-    AttributeProto.STRINGS: "strings",
-}
 
 
 class _Lowering:
@@ -145,7 +136,7 @@ class _Lowering:
         outputs = [scope.numbers[name] for name in proto.output]
         whole = (proto.name, node.domain, proto.op_type, since, inputs, outputs)
         lowered = scope.graph.add_node(*whole)
-        self._attributes(lowered, proto, schema)
+        add_attributes(lowered, proto, schema, self.file)
         scope.graph.stand_for(first)
 
     def _initializer(self, scope: Scope, name: str, array: np.ndarray, data_type: int) -> None:
@@ -209,7 +200,7 @@ class _Lowering:
         lowered = scope.graph.add_node(node.name, domain, node.op_type, since, inputs, outputs)
         for name, (body, _, _) in bodies.items():
             lowered.add_subgraph(name, body.graph, body.captures)
-        self._attributes(lowered, node, schema)
+        add_attributes(lowered, node, schema, self.file)
 
     def _expanded(
         self, scope: Scope, node: onnx.NodeProto, domain: str, schema: defs.OpSchema | None
@@ -334,47 +325,6 @@ class _Lowering:
                     f"{plain(declared)}, the node computes {plain(computed)}; correct the "
                     "declaration or insert a Cast"
                 )
-
-    def _attributes(
-        self, lowered: "_core.GraphNode", node: onnx.NodeProto, schema: defs.OpSchema | None
-    ) -> None:
-        given = set()
-        for attribute in node.attribute:
-            given.add(attribute.name)
-            if attribute.type != AttributeProto.GRAPH:
-                self._attribute(lowered, node, attribute)
-        if schema is None:
-            return
-        for name, description in schema.attributes.items():
-            default = description.default_value
-            if name not in given and default.type in _KINDS:
-                self._attribute(lowered, node, default, name)
-            elif name not in given and description.required:
-                raise bad(f"{node.op_type} {label(node)} lacks the attribute {name!r}")
-
-    def _attribute(
-        self,
-        lowered: "_core.GraphNode",
-        node: onnx.NodeProto,
-        attribute: AttributeProto,
-        name: str = "",
-    ) -> None:
-        if attribute.type == AttributeProto.TYPE_PROTO:
-            return  # types are settled here
-        kind = _KINDS.get(attribute.type)
-        if kind is None:
-            text = f"attribute {attribute.name!r} of {node.op_type} {label(node)} is of kind "
-            raise UnsupportedError(
-                f"UNSUPPORTED: {text}{AttributeProto.AttributeType.Name(attribute.type)}"
-            )
-        value: object = onnx.helper.get_attribute_value(attribute)
-        if kind == "tensor":
-            value = tensor_array(attribute.t, self.file)
-            if value.dtype == object:  # strings do not cross the ABI as a tensor
-                kind, value = "strings", list(value.ravel())
-        elif kind in {"ints", "floats"}:
-            value = list(value)  # type: ignore[call-overload]
-        lowered.add_attribute(name or attribute.name, kind, value)
 
 
 def lower(
