@@ -22,13 +22,6 @@ constexpr int64_t kChunkRows = 256;
 // Multiply-adds below which another thread costs more than it saves.
 constexpr int64_t kTaskWork = int64_t{64} * 1024;
 
-template <class T>
-GemmRowBlocks row_blocks(int64_t m) {
-  const int64_t most = gemm_isa<T>().rows;
-  const int64_t count = std::max<int64_t>((m + most - 1) / most, 1);
-  return {count, m / count, m % count};
-}
-
 }  // namespace
 
 template <>
@@ -38,6 +31,13 @@ const GemmIsa<float>& gemm_isa<float>() {
 template <>
 const GemmIsa<double>& gemm_isa<double>() {
   return CHIPDOCK_CPU_DISPATCH(gemm_isa_f64)();
+}
+
+template <class T>
+GemmRowBlocks gemm_row_blocks(int64_t m) {
+  const int64_t most = gemm_isa<T>().rows;
+  const int64_t count = std::max<int64_t>((m + most - 1) / most, 1);
+  return {count, m / count, m % count};
 }
 
 template <class T>
@@ -132,9 +132,9 @@ void run_task(const GemmWork<T>& work, const GemmIsa<T>& isa, const GemmRowBlock
 template <class T>
 void gemm_run(const Context& context, const GemmWork<T>& work, T* scratch) {
   if (work.m == 0 || work.n == 0 || work.batch == 0) return;
-  const GemmIsa<T>& isa = gemm_isa<T>();
+  const GemmIsa<T>& isa = *work.isa;
   const int slots = slot_count(context);
-  const GemmRowBlocks blocks = row_blocks<T>(work.m);
+  const GemmRowBlocks blocks = gemm_row_blocks<T>(work.m);
   const Cut cut = Cut::of(work, isa, slots, blocks.count);
   const int64_t task_work = (work.m / cut.chunks + 1) * cut.group * isa.cols * (work.k + 1);
   const int64_t merge = std::clamp<int64_t>(kTaskWork / task_work, 1, cut.tasks);
@@ -170,15 +170,15 @@ void transpose(const T* from, int64_t row, int64_t rows, int64_t cols, T* to, in
 template <class T>
 void gemm_run_here(const GemmWork<T>& work, T* scratch) {
   if (work.m == 0 || work.n == 0 || work.batch == 0) return;
-  const GemmIsa<T>& isa = gemm_isa<T>();
-  const GemmRowBlocks blocks = row_blocks<T>(work.m);
+  const GemmIsa<T>& isa = *work.isa;
+  const GemmRowBlocks blocks = gemm_row_blocks<T>(work.m);
   const Cut cut = Cut::of(work, isa, 1, blocks.count);
   for (int64_t task = 0; task < cut.tasks; ++task) run_task(work, isa, blocks, cut, task, scratch);
 }
 
 template <class T>
 void gemm_pack_a(const T* source, int64_t row, int64_t column, int64_t m, int64_t k, T* target) {
-  const GemmRowBlocks blocks = row_blocks<T>(m);
+  const GemmRowBlocks blocks = gemm_row_blocks<T>(m);
   for (int64_t i = 0; i < blocks.count; ++i) {
     const int64_t begin = blocks.begin(i);
     const int64_t rows = blocks.begin(i + 1) - begin;
@@ -249,6 +249,7 @@ GemmPanel<T> GemmB<T>::panel(int64_t m, int64_t k, int64_t k_begin, int64_t k_en
 }
 
 #define CHIPDOCK_CPU_GEMM(T)                                                      \
+  template GemmRowBlocks gemm_row_blocks<T>(int64_t);                             \
   template uint64_t gemm_scratch_bytes<T>(const Context&);                        \
   template void gemm_run<T>(const Context&, const GemmWork<T>&, T*);              \
   template void gemm_run_here<T>(const GemmWork<T>&, T*);                         \

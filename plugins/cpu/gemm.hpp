@@ -26,6 +26,7 @@ struct GemmPanel {
 template <class T>
 class GemmWork {
  public:
+  const GemmIsa<T>* isa = &gemm_isa<T>();  ///< Or another tile of the same sizes.
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
@@ -60,6 +61,10 @@ void gemm_run(const Context& context, const GemmWork<T>& work, T* scratch);
 template <class T>
 void gemm_run_here(const GemmWork<T>& work, T* scratch);
 inline constexpr int64_t kGemmThreadBytes = int64_t{256} * 1024;
+
+/// How rows of A are blocked, whatever their elements are.
+template <class T>
+GemmRowBlocks gemm_row_blocks(int64_t m);
 
 /// Packs A (element i, j at source[i * row + j * column]) into m * k elements.
 template <class T>

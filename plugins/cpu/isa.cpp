@@ -20,6 +20,8 @@ std::atomic<int> g_active{-1};
 
 const char* isa_name(Isa isa) {
   switch (isa) {
+    case Isa::kAvx512Bf16:
+      return "avx512_bf16";
     case Isa::kAvx512Vnni:
       return "avx512_vnni";
     case Isa::kAvx512:
@@ -42,7 +44,9 @@ Isa detected_isa() {
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (avx512 && __builtin_cpu_supports("avx512vnni")) return Isa::kAvx512Vnni;
+  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  if (vnni && __builtin_cpu_supports("avx512bf16")) return Isa::kAvx512Bf16;
+  if (vnni) return Isa::kAvx512Vnni;
   if (avx512) return Isa::kAvx512;
   if (avx2) return Isa::kAvx2;
 #endif
@@ -57,7 +61,7 @@ Isa active_isa() {
 Isa parse_isa(const char* text, const char* where) {
   const Isa best = detected_isa();
   if (text == nullptr || *text == '\0') return best;
-  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni}) {
+  for (const Isa isa : kIsaLevels) {
     if (std::strcmp(text, isa_name(isa)) != 0) continue;
     if (isa > best) {
       kit::fail(CHIPDOCK_UNSUPPORTED, where, "=", text,
@@ -67,8 +71,8 @@ Isa parse_isa(const char* text, const char* where) {
     return isa;
   }
   kit::fail(CHIPDOCK_INVALID_ARGUMENT, where, "=", text,
-            " is no instruction set level; use baseline, avx2, avx512 or avx512_vnni, "
-            "or leave it unset");
+            " is no instruction set level; use baseline, avx2, avx512, avx512_vnni or "
+            "avx512_bf16, or leave it unset");
 }
 
 IsaHold::IsaHold(Isa isa) {

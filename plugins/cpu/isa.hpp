@@ -7,10 +7,13 @@
 namespace chipdock::plugin::cpu {
 
 /// Levels in ascending order. Baseline is x86-64-v2, or the plain architecture elsewhere.
-/// kAvx512Vnni runs the copies of kAvx512 and has products of bytes besides (simd/dot_vnni.cpp).
-enum class Isa { kBaseline = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3 };
+/// kAvx512Vnni runs the copies of kAvx512 and has products of bytes besides (simd/dot_vnni.cpp),
+/// kAvx512Bf16 has products of bfloat16 (simd/gemm_bf16.cpp) besides those.
+enum class Isa { kBaseline = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Vnni = 3, kAvx512Bf16 = 4 };
+inline constexpr Isa kIsaLevels[] = {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni,
+                                     Isa::kAvx512Bf16};
 
-/// "baseline", "avx2", "avx512" or "avx512_vnni".
+/// "baseline", "avx2", "avx512", "avx512_vnni" or "avx512_bf16".
 const char* isa_name(Isa isa);
 
 /// The best level this machine and this build both have.

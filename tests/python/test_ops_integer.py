@@ -232,7 +232,7 @@ def test_every_instruction_set_level_gives_the_same_bits():
         "import test_ops_integer as tests; tests.all_cases()"
     )
     run_levels = 0
-    for level in ("baseline", "avx2", "avx512", "avx512_vnni"):
+    for level in ("baseline", "avx2", "avx512", "avx512_vnni", "avx512_bf16"):
         done = subprocess.run(
             [sys.executable, "-c", code], env=os.environ | {"CHIPDOCK_CPU_ISA": level},
             capture_output=True, text=True, check=False,

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv and FusedConv by our own means: a product with panels of patches made on the fly, and a
-// vectorised plane filter where each filter sees one channel. Half types are computed in float. A
+// vectorised plane filter where each filter sees one channel. Half types are summed in float. A
 // residual is where the sums start, an activation is applied while a block is in the cache.
 #include <algorithm>
 #include <cstring>
 
-#include "gemm.hpp"
-#include "ops/fused/activation.hpp"
-#include "ops/window.hpp"
+#include "ops/contraction/patch_work.hpp"
 #include "simd/binary.hpp"
 #include "simd/depthwise.hpp"
 #include "slots.hpp"
@@ -15,75 +13,6 @@
 
 namespace chipdock::plugin::cpu {
 namespace {
-
-/// The elements of one call, computed in T.
-template <class T>
-struct ConvData {
-  const T* x;
-  const T* filters;   ///< As pack() gave them.
-  const T* bias;      ///< Or NULL.
-  const T* residual;  ///< Or NULL; may be y.
-  T* y;
-};
-
-template <class T>
-class PatchWork final : public GemmWork<T> {
- public:
-  PatchWork(const Space& space, int64_t batch, int64_t groups, int64_t in_channels,
-            int64_t out_channels, const ConvData<T>& data, const FusedActivation& activation)
-      : space_(space),
-        groups_(groups),
-        channels_(in_channels / groups),
-        data_(data),
-        activation_(activation),
-        direct_(space.pointwise()) {
-    this->m = out_channels / groups;
-    this->n = space.out_size();
-    this->k = channels_ * space.kernel_size();
-    this->batch = batch * groups;
-    this->c_row = this->n;
-    this->clamp = activation.clamp<T>();
-  }
-  const T* a(int64_t member) const override {
-    return data_.filters + member % groups_ * this->m * this->k;
-  }
-  T* c(int64_t member) const override { return data_.y + member * this->m * this->n; }
-  const T* start(int64_t member) const override {
-    return data_.residual != nullptr ? data_.residual + member * this->m * this->n : nullptr;
-  }
-  const T* bias(int64_t member) const override {
-    return data_.bias != nullptr ? data_.bias + member % groups_ * this->m : nullptr;
-  }
-  void finish(T* c, int64_t rows, int64_t cols) const override {
-    if (this->clamp == nullptr) activation_.apply(c, rows, cols, this->c_row);
-  }
-  GemmPanel<T> panel(int64_t member, int64_t k_begin, int64_t k_end, int64_t column, int cols,
-                     T* scratch) const override {
-    const T* image = data_.x + member * channels_ * space_.in_size();
-    if (direct_) {
-      GemmB<T> b;
-      b.data = image;
-      b.row = this->n;
-      return b.panel(this->m, this->k, k_begin, k_end, column, cols, scratch);
-    }
-    const int width = gemm_isa<T>().cols;
-    const PatchPanel<T> patches = {image, k_begin, k_end, column, cols, width, scratch};
-    if constexpr (sizeof(T) == sizeof(float)) {
-      CHIPDOCK_CPU_DISPATCH(fill_patches_f32)(space_, patches);
-    } else {
-      CHIPDOCK_CPU_DISPATCH(fill_patches_f64)(space_, patches);
-    }
-    return {scratch, width};
-  }
-
- private:
-  const Space& space_;
-  int64_t groups_;
-  int64_t channels_;
-  const ConvData<T>& data_;
-  const FusedActivation& activation_;
-  bool direct_;
-};
 
 /// Each filter sees one channel, in at most two dimensions.
 bool is_depthwise(int64_t groups, int64_t channels_per_group, const Space& s) {
@@ -236,9 +165,19 @@ class Conv final : public Kernel {
       return widened(tensor, half ? carver.take<T>(tensor.size()) : nullptr);
     };
     ConvData<T> data = {};
-    data.x = elements(x);
+    const bool words = !planes && by_words(w);
+    if (words) {
+      data.words = pair_isa(x.dtype);
+      data.x_halves = x.as<uint16_t>();
+    }
+    if (!words || !s.pointwise()) data.x = elements(x);
     data.filters = static_cast<const T*>(context.packed_input(1));
-    if (data.filters == nullptr) data.filters = pack(elements(w), w, planes, packed);
+    if (data.filters == nullptr && words) {
+      pack_words(w, packed);
+      data.filters = packed;
+    } else if (data.filters == nullptr) {
+      data.filters = pack(elements(w), w, planes, packed);
+    }
     if (context.has_input(2)) {
       const Tensor& bias = context.input(2);
       kit::require(bias.size() == w.dim(0), op_, ": B has ", bias.size(), " elements, W ", w.dim(0),
@@ -249,6 +188,7 @@ class Conv final : public Kernel {
       data.residual = elements(*residual);
     }
     data.y = half ? carver.take<T>(y.size()) : y.mut<T>();
+    if (half && !planes) data.halves = &y;
     if constexpr (sizeof(T) == sizeof(float)) {
       if (planes) {
         depthwise(context, s, y.dim(0) * y.dim(1), y.dim(1), y.dim(1) / x.dim(1), data, activation_,
@@ -260,7 +200,7 @@ class Conv final : public Kernel {
       gemm_run<T>(context, work, scratch);
     }
     if constexpr (sizeof(T) == sizeof(float)) {
-      if (half) narrow(y.dtype, data.y, y.size(), y.data);
+      if (half && planes) narrow(y.dtype, data.y, y.size(), y.data);
     }
   }
 
@@ -270,15 +210,20 @@ class Conv final : public Kernel {
     const Tensor w = {value.dtype, value.rank, value.dims, nullptr};
     const bool planes = depthwise_filters(w);
     if (planes && !is_half(w.dtype)) return;  // Used as they are.
-    info.size = static_cast<uint64_t>(w.size()) * sizeof(T);
+    const int64_t k = w.size(1, w.rank);
+    const bool words = !planes && by_words(w);
+    info.size = static_cast<uint64_t>(words ? w.dim(0) * pair_words(k) : w.size()) * sizeof(T);
     const std::string layout = planes ? "float"
-                                      : gemm_layout<T>("a") + "_" +
+                                      : gemm_layout<T>(words ? "a_words" : "a") + "_" +
                                             std::to_string(w.dim(0) / groups_) + "x" +
-                                            std::to_string(w.size(1, w.rank));
+                                            std::to_string(k);
     std::strncpy(info.layout, layout.c_str(), sizeof(info.layout) - 1);
   }
 
   void prepack(uint32_t, const Tensor& source, void* target) const override {
+    if (!depthwise_filters(source) && by_words(source)) {
+      return pack_words(source, static_cast<float*>(target));
+    }
     std::vector<float> wide(is_half(source.dtype) ? static_cast<size_t>(source.size()) : 0);
     const T* from = widened(source, reinterpret_cast<T*>(wide.data()));
     if (depthwise_filters(source)) {
@@ -310,6 +255,17 @@ class Conv final : public Kernel {
   }
   bool by_plane(const Tensor& w, const Space& s) const {
     return depthwise_filters(w) && is_depthwise(groups_, w.dim(1), s);
+  }
+  static bool by_words(const Tensor& w) { return is_half(w.dtype) && pair_isa(w.dtype) != nullptr; }
+  template <class Word>
+  void pack_words(const Tensor& w, Word* target) const {
+    if constexpr (sizeof(Word) == sizeof(float)) {
+      const int64_t m = w.dim(0) / groups_;
+      const int64_t k = w.size(1, w.rank);
+      for (int64_t g = 0; g < groups_; ++g) {
+        pair_pack_a(w.as<uint16_t>() + g * m * k, k, 1, m, k, target + g * m * pair_words(k));
+      }
+    }
   }
   /// Packs each group's filters, or gives back `w` where it is read as it is.
   const T* pack(const T* from, const Tensor& w, bool planes, T* target) const {

@@ -1,174 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMul with batch broadcasting, FusedMatMul, and Gemm. float and double run on our packed
-// multiplication, half types in float, integers in plain loops with wrap-around sums.
+// MatMul with batch broadcasting, FusedMatMul, and Gemm. Floats run on our packed multiplication
+// (ops/contraction/matmul_product.hpp), integers in plain loops with wrap-around sums.
 #include <algorithm>
-#include <cstring>
 
-#include "gemm.hpp"
-#include "ops/fused/activation.hpp"
-#include "ops/matmul_sizes.hpp"
-#include "slots.hpp"
-#include "widen.hpp"
+#include "ops/contraction/matmul_product.hpp"
 
 namespace chipdock::plugin::cpu {
 namespace {
 
 using kit::operator==;
 
-/// What is done to a product beside multiplying; computed in T.
-template <class T>
-struct Extras {
-  T scale = 1;                     ///< Of the product alone.
-  const T* start = nullptr;        ///< Added, laid out as Y; may be Y. NULL: nothing.
-  const T* column_bias = nullptr;  ///< Added, one element for each column of Y.
-  const FusedActivation* last = nullptr;
-};
-
-template <class T>
-class StridedWork final : public GemmWork<T> {
- public:
-  StridedWork(const Sizes& sizes, const T* packed_a, const GemmB<T>& b, T* c,
-              const Extras<T>& extras)
-      : sizes_(sizes), packed_a_(packed_a), b_(b), c_(c), extras_(extras) {
-    this->m = sizes.m;
-    this->n = sizes.n;
-    this->k = sizes.k;
-    this->batch = sizes.batch;
-    this->c_row = sizes.n;
-    if (extras.last != nullptr) this->clamp = extras.last->template clamp<T>();
-    member_b_ = b.packed != nullptr ? gemm_packed_b_size<T>(sizes.k, sizes.n) : sizes.k * sizes.n;
-  }
-  const T* a(int64_t member) const override {
-    return packed_a_ + sizes_.member(sizes_.step_a, member) * sizes_.m * sizes_.k;
-  }
-  T* c(int64_t member) const override { return c_ + member * sizes_.m * sizes_.n; }
-  const T* start(int64_t member) const override {
-    return extras_.start != nullptr ? extras_.start + member * sizes_.m * sizes_.n : nullptr;
-  }
-  const T* column_bias() const override { return extras_.column_bias; }
-  void finish(T* c, int64_t rows, int64_t cols) const override {
-    if (extras_.last == nullptr || this->clamp != nullptr) return;
-    extras_.last->apply(c, rows, cols, sizes_.n);
-  }
-  GemmPanel<T> panel(int64_t member, int64_t k_begin, int64_t k_end, int64_t column, int cols,
-                     T* scratch) const override {
-    GemmB<T> b = b_;
-    const int64_t offset = sizes_.member(sizes_.step_b, member) * member_b_;
-    if (b.packed != nullptr) {
-      b.packed += offset;
-    } else {
-      b.data += offset;
-    }
-    return b.panel(sizes_.m, sizes_.k, k_begin, k_end, column, cols, scratch);
-  }
-
- private:
-  const Sizes& sizes_;
-  const T* packed_a_;
-  GemmB<T> b_;
-  T* c_;
-  const Extras<T>& extras_;
-  int64_t member_b_;
-};
-
-/// `scale` A as the tiles read it: itself if it is one contiguous row, else packed into `scratch`.
-template <class T>
-const T* pack_a(const Context& context, const Sizes& s, const T* a, int64_t row, int64_t column,
-                T scale, T* scratch) {
-  if (s.m == 1 && column == 1 && scale == T(1)) return a;
-  const int64_t size = s.m * s.k;
-  context.parallel_for(s.batch_a, std::max<int64_t>(1, 32768 / (size + 1)),
-                       [&](int64_t begin, int64_t end) {
-                         for (int64_t i = begin; i < end; ++i) {
-                           T* to = scratch + i * size;
-                           gemm_pack_a(a + i * size, row, column, s.m, s.k, to);
-                           if (scale == T(1)) continue;
-                           for (int64_t j = 0; j < size; ++j) to[j] *= scale;
-                         }
-                       });
-  return scratch;
-}
-
-/// What MatMul and Gemm share: halves widened, A packed, the product and what goes with it, halves
-/// narrowed.
-template <class T>
-class Product : public Kernel {
- public:
-  uint64_t workspace(const Context& context) const override {
-    const Tensor& a = context.input(0);
-    const Tensor& b = context.input(1);
-    const Tensor& y = context.output(0);
-    uint64_t bytes = gemm_scratch_bytes<T>(context) + padded_bytes(a.size(), sizeof(T));
-    if (is_half(a.dtype)) {
-      bytes += padded_bytes(a.size(), sizeof(T)) + padded_bytes(b.size(), sizeof(T)) +
-               padded_bytes(y.size(), sizeof(T));
-      for (uint32_t i = 2; i < context.input_count; ++i) {
-        if (context.has_input(i)) bytes += padded_bytes(context.input(i).size(), sizeof(T));
-      }
-    }
-    return bytes;
-  }
-
- protected:
-  struct Operands {
-    int64_t a_row, a_column, b_row, b_column;
-  };
-  /// `before` gives the extras, knowing where the sums will be; `after` works on the sums.
-  template <class Before, class After>
-  void multiply(const Context& context, const Sizes& s, const Operands& at, const Before& before,
-                const After& after) const {
-    const Tensor& y = context.output(0);
-    Carver carver(context.workspace);
-    T* scratch = carver.take<T>(static_cast<int64_t>(gemm_scratch_bytes<T>(context) / sizeof(T)));
-    T* packed = carver.take<T>(context.input(0).size());
-    const bool half = is_half(y.dtype);
-    T* wide_a = half ? carver.take<T>(context.input(0).size()) : nullptr;
-    T* wide_b = half ? carver.take<T>(context.input(1).size()) : nullptr;
-    T* out = half ? carver.take<T>(y.size()) : y.mut<T>();
-    GemmB<T> b;
-    b.packed = static_cast<const T*>(context.packed_input(1));
-    if (b.packed == nullptr) b.data = widened(context.input(1), wide_b);
-    b.row = at.b_row;
-    b.column = at.b_column;
-    const Extras<T> extras = before(carver, out);
-    const T* a = pack_a(context, s, widened(context.input(0), wide_a), at.a_row, at.a_column,
-                        extras.scale, packed);
-    gemm_run<T>(context, StridedWork<T>(s, a, b, out, extras), scratch);
-    after(out);
-    if constexpr (sizeof(T) == sizeof(float)) {
-      if (half) narrow(y.dtype, out, y.size(), y.data);
-    }
-  }
-
-  /// Elements of an input beyond A and B.
-  static const T* extra(const Tensor& tensor, Carver& carver) {
-    return widened(tensor, is_half(tensor.dtype) ? carver.take<T>(tensor.size()) : nullptr);
-  }
-  static void ask_for_packing(int64_t batch, int64_t k, int64_t n, bool transposed,
-                              chipdock_prepack_info& info) {
-    info.size = static_cast<uint64_t>(batch * gemm_packed_b_size<T>(k, n)) * sizeof(T);
-    // The same bytes read as B and as its transpose are two forms.
-    const std::string layout = gemm_layout<T>("b") + "_" + std::to_string(k) + "x" +
-                               std::to_string(n) + (transposed ? "t" : "");
-    std::strncpy(info.layout, layout.c_str(), sizeof(info.layout) - 1);
-  }
-  static void pack(const Tensor& source, int64_t batch, int64_t k, int64_t n, bool transposed,
-                   T* target) {
-    const int64_t row = transposed ? 1 : n;
-    const int64_t column = transposed ? k : 1;
-    std::vector<float> wide(is_half(source.dtype) ? static_cast<size_t>(source.size()) : 0);
-    const T* from = widened(source, reinterpret_cast<T*>(wide.data()));
-    for (int64_t i = 0; i < batch; ++i) {
-      gemm_pack_b(from + i * k * n, row, column, k, n, target + i * gemm_packed_b_size<T>(k, n));
-    }
-  }
-};
-
 template <class T>
 class MatMul final : public Product<T> {
  public:
   explicit MatMul(const kit::NodeView& node)
-      : op_(node.op()),
+      : Product<T>(node.number("scale", 1) != 1),
+        op_(node.op()),
         trans_b_(node.integer("trans_b", 0) != 0),
         scale_(static_cast<T>(node.number("scale", 1))),
         activation_(node) {}
@@ -195,13 +42,13 @@ class MatMul final : public Product<T> {
     if (input != 1 || value.rank < 2) return;
     int64_t batch = 1;
     for (int32_t i = 0; i < value.rank - 2; ++i) batch *= value.dims[i];
-    this->ask_for_packing(batch, value.dims[value.rank - (trans_b_ ? 1 : 2)],
+    this->ask_for_packing(value.dtype, batch, value.dims[value.rank - (trans_b_ ? 1 : 2)],
                           value.dims[value.rank - (trans_b_ ? 2 : 1)], trans_b_, info);
   }
   void prepack(uint32_t, const Tensor& source, void* target) const override {
     const int64_t k = source.dim(source.rank - (trans_b_ ? 1 : 2));
     const int64_t n = source.dim(source.rank - (trans_b_ ? 2 : 1));
-    this->pack(source, source.size(0, source.rank - 2), k, n, trans_b_, static_cast<T*>(target));
+    this->pack(source, source.size(0, source.rank - 2), k, n, trans_b_, target);
   }
 
  private:
@@ -214,7 +61,7 @@ class MatMul final : public Product<T> {
 template <class T>
 class Gemm final : public Product<T> {
  public:
-  explicit Gemm(const kit::NodeView& node) : attributes_(node) {}
+  explicit Gemm(const kit::NodeView& node) : Product<T>(false), attributes_(node) {}
   void run(const Context& context) const override {
     const Sizes s = attributes_.sizes(context.input(0), context.input(1));
     const T alpha = static_cast<T>(attributes_.alpha);
@@ -222,6 +69,7 @@ class Gemm final : public Product<T> {
     const T* c = nullptr;
     const auto before = [&](Carver& carver, T* y) {
       Extras<T> extras;
+      extras.unfinished = alpha != T(1);
       if (!context.has_input(2) || attributes_.beta == 0) return extras;
       c = this->extra(context.input(2), carver);
       if (alpha != T(1)) return extras;
@@ -248,13 +96,13 @@ class Gemm final : public Product<T> {
                     chipdock_prepack_info& info) const override {
     if (input != 1 || value.rank != 2) return;
     const bool t = attributes_.trans_b;
-    this->ask_for_packing(1, value.dims[t ? 1 : 0], value.dims[t ? 0 : 1], t, info);
+    this->ask_for_packing(value.dtype, 1, value.dims[t ? 1 : 0], value.dims[t ? 0 : 1], t, info);
   }
   void prepack(uint32_t, const Tensor& source, void* target) const override {
     const bool t = attributes_.trans_b;
     const int64_t k = source.dim(t ? 1 : 0);
     const int64_t n = source.dim(t ? 0 : 1);
-    this->pack(source, 1, k, n, t, static_cast<T*>(target));
+    this->pack(source, 1, k, n, t, target);
   }
 
  private:
