@@ -28,6 +28,7 @@ BENCHMARKS = {
     "executor": ("bench_executor", "run_executor", "1,000 tiny nodes, against onnxruntime"),
     "copies": ("bench_native", "run_copies", "H2D, D2H, D2D, against memcpy"),
     "rmsnorm": ("bench_ops", "run_rms_norm", "RMSNorm 4096x4096, against C by hand and frameworks"),
+    "half": ("bench_half", "run_half", "bf16 products and Llama blocks, against torch, OpenVINO"),
     "import": ("bench_import", "run_import", "import time, against numpy, onnxruntime and torch"),
     "idle": ("bench_idle", "run_idle", "what a peer's spinning threads cost the next in turn"),
     "sharing": ("bench_sharing", "run_sharing", "runs at once, and beside a busy process"),

@@ -47,19 +47,20 @@ def session(model: "bytes | Path", threads: int, *, optimised: bool = True) -> A
     return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
-def openvino_model(path: Path, threads: int, requests: int = 1) -> Any:
-    """Return a model that OpenVINO compiled for the CPU, in f32 whatever the CPU prefers.
+def openvino_model(path: Path, threads: int, requests: int = 1, precision: str = "f32") -> Any:
+    """Return a model that OpenVINO compiled for the CPU, in `precision` whatever the CPU prefers.
 
     Args:
         path: ONNX file.
         threads: Threads in all.
         requests: How many are to run at once.
+        precision: "f32" or "bf16".
     """
     import openvino as ov
 
     core = ov.Core()
     config = {
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": precision,
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": requests,
         "PERFORMANCE_HINT": "LATENCY",
@@ -110,6 +111,13 @@ def runners(runtime: str, path: Path, threads: int, count: int) -> list[Runner]:
 
 def _openvino_runner(request: Any) -> Runner:
     return lambda feeds: list(request.infer(feeds, share_inputs=True).values())
+
+
+def openvino_request(path: Path, threads: int, precision: str) -> Runner:
+    """Return what `runner` does for OpenVINO, computing in `precision`."""
+    return _openvino_runner(
+        openvino_model(path, threads, precision=precision).create_infer_request()
+    )
 
 
 def rms_norm_session(side: int, epsilon: float, threads: int) -> Any | None:
