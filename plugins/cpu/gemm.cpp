@@ -177,9 +177,10 @@ void gemm_run_here(const GemmWork<T>& work, T* scratch) {
 }
 
 template <class T>
-void gemm_pack_a(const T* source, int64_t row, int64_t column, int64_t m, int64_t k, T* target) {
+void gemm_pack_a(const T* source, int64_t row, int64_t column, int64_t m, int64_t k, T* target,
+                 int64_t first, int64_t end) {
   const GemmRowBlocks blocks = gemm_row_blocks<T>(m);
-  for (int64_t i = 0; i < blocks.count; ++i) {
+  for (int64_t i = first; i < std::min(blocks.count, end); ++i) {
     const int64_t begin = blocks.begin(i);
     const int64_t rows = blocks.begin(i + 1) - begin;
     T* to = target + begin * k;
@@ -248,16 +249,17 @@ GemmPanel<T> GemmB<T>::panel(int64_t m, int64_t k, int64_t k_begin, int64_t k_en
   return {scratch, isa.cols};
 }
 
-#define CHIPDOCK_CPU_GEMM(T)                                                      \
-  template GemmRowBlocks gemm_row_blocks<T>(int64_t);                             \
-  template uint64_t gemm_scratch_bytes<T>(const Context&);                        \
-  template void gemm_run<T>(const Context&, const GemmWork<T>&, T*);              \
-  template void gemm_run_here<T>(const GemmWork<T>&, T*);                         \
-  template void gemm_pack_a<T>(const T*, int64_t, int64_t, int64_t, int64_t, T*); \
-  template void gemm_pack_panel<T>(const T*, int64_t, int64_t, int64_t, int, T*); \
-  template int64_t gemm_packed_b_size<T>(int64_t, int64_t);                       \
-  template void gemm_pack_b<T>(const T*, int64_t, int64_t, int64_t, int64_t, T*); \
-  template std::string gemm_layout<T>(const char*);                               \
+#define CHIPDOCK_CPU_GEMM(T)                                                              \
+  template GemmRowBlocks gemm_row_blocks<T>(int64_t);                                     \
+  template uint64_t gemm_scratch_bytes<T>(const Context&);                                \
+  template void gemm_run<T>(const Context&, const GemmWork<T>&, T*);                      \
+  template void gemm_run_here<T>(const GemmWork<T>&, T*);                                 \
+  template void gemm_pack_a<T>(const T*, int64_t, int64_t, int64_t, int64_t, T*, int64_t, \
+                               int64_t);                                                  \
+  template void gemm_pack_panel<T>(const T*, int64_t, int64_t, int64_t, int, T*);         \
+  template int64_t gemm_packed_b_size<T>(int64_t, int64_t);                               \
+  template void gemm_pack_b<T>(const T*, int64_t, int64_t, int64_t, int64_t, T*);         \
+  template std::string gemm_layout<T>(const char*);                                       \
   template struct GemmB<T>;
 CHIPDOCK_CPU_GEMM(float)
 CHIPDOCK_CPU_GEMM(double)

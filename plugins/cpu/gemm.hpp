@@ -66,9 +66,11 @@ inline constexpr int64_t kGemmThreadBytes = int64_t{256} * 1024;
 template <class T>
 GemmRowBlocks gemm_row_blocks(int64_t m);
 
-/// Packs A (element i, j at source[i * row + j * column]) into m * k elements.
+/// Packs A (element i, j at source[i * row + j * column]) into m * k elements; or only its blocks of
+/// rows [first, end), into their places.
 template <class T>
-void gemm_pack_a(const T* source, int64_t row, int64_t column, int64_t m, int64_t k, T* target);
+void gemm_pack_a(const T* source, int64_t row, int64_t column, int64_t m, int64_t k, T* target,
+                 int64_t first = 0, int64_t end = INT64_MAX);
 
 /// Packs B whole: panel after panel, each k rows of panel width. `target` has gemm_packed_b_size
 /// elements.

@@ -43,13 +43,13 @@ const GemmIsa<float>* pair_isa(chipdock_dtype dtype) {
 }
 
 void pair_pack_a(const uint16_t* source, int64_t row, int64_t column, int64_t m, int64_t k,
-                 float* target) {
+                 float* target, int64_t first, int64_t end) {
   const int64_t words = pair_words(k);
   if (are_words(source, row, column, k)) {
-    return gemm_pack_a(as_words(source), row / 2, 1, m, words, target);
+    return gemm_pack_a(as_words(source), row / 2, 1, m, words, target, first, end);
   }
   const GemmRowBlocks blocks = gemm_row_blocks<float>(m);
-  for (int64_t i = 0; i < blocks.count; ++i) {
+  for (int64_t i = first; i < std::min(blocks.count, end); ++i) {
     const int64_t begin = blocks.begin(i);
     const int64_t rows = blocks.begin(i + 1) - begin;
     for (int64_t r = 0; r < rows; ++r) {

@@ -16,9 +16,10 @@ namespace chipdock::plugin::cpu {
 const GemmIsa<float>* pair_isa(chipdock_dtype dtype);
 inline int64_t pair_words(int64_t k) { return (k + 1) / 2; }
 
-/// Packs A (element i, j at source[i * row + j * column]) into m * pair_words(k) words.
+/// Packs A (element i, j at source[i * row + j * column]) into m * pair_words(k) words, or only some
+/// blocks of rows, as gemm_pack_a.
 void pair_pack_a(const uint16_t* source, int64_t row, int64_t column, int64_t m, int64_t k,
-                 float* target);
+                 float* target, int64_t first = 0, int64_t end = INT64_MAX);
 /// Words [begin, end) and `cols` columns of B, which has k rows, as one panel. `source` is its
 /// first column's element 0.
 void pair_pack_panel(const uint16_t* source, int64_t row, int64_t column, int64_t k, int64_t begin,

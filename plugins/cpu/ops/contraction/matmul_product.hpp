@@ -84,14 +84,19 @@ class StridedWork final : public GemmWork<T> {
   int64_t member_b_;
 };
 
-/// pack(member, target) for all members of A, which take `size` elements each.
+/// pack(member, first, end) for all blocks of rows of all members of A, m by k each.
 template <class T, class Pack>
-void pack_members(const Context& context, int64_t members, int64_t size, T* target,
-                  const Pack& pack) {
-  context.parallel_for(members, std::max<int64_t>(1, 32768 / (size + 1)),
-                       [&](int64_t begin, int64_t end) {
-                         for (int64_t i = begin; i < end; ++i) pack(i, target + i * size);
-                       });
+void pack_blocks(const Context& context, int64_t members, int64_t m, int64_t k, const Pack& pack) {
+  const int64_t count = gemm_row_blocks<T>(m).count;
+  const int64_t grain = std::max<int64_t>(1, 32768 / (m * k / count + 1));
+  context.parallel_for(members * count, grain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t first = begin % count;
+      const int64_t blocks = std::min(count - first, end - begin);
+      pack(begin / count, first, first + blocks);
+      begin += blocks;
+    }
+  });
 }
 
 /// `scale` A as the tiles read it: itself if it is one contiguous row, else packed into `scratch`.
@@ -100,10 +105,12 @@ const T* pack_a(const Context& context, const Sizes& s, const T* a, int64_t row,
                 T scale, T* scratch) {
   if (s.m == 1 && column == 1 && scale == T(1)) return a;
   const int64_t size = s.m * s.k;
-  pack_members(context, s.batch_a, size, scratch, [&](int64_t i, T* to) {
-    gemm_pack_a(a + i * size, row, column, s.m, s.k, to);
+  const GemmRowBlocks blocks = gemm_row_blocks<T>(s.m);
+  pack_blocks<T>(context, s.batch_a, s.m, s.k, [&](int64_t i, int64_t first, int64_t end) {
+    T* to = scratch + i * size;
+    gemm_pack_a(a + i * size, row, column, s.m, s.k, to, first, end);
     if (scale == T(1)) return;
-    for (int64_t j = 0; j < size; ++j) to[j] *= scale;
+    for (int64_t j = blocks.begin(first) * s.k; j < blocks.begin(end) * s.k; ++j) to[j] *= scale;
   });
   return scratch;
 }
@@ -215,8 +222,9 @@ class Product : public Kernel {
                       const GemmIsa<T>& isa, const Room& room, const Extras<T>& extras) const {
     const int64_t words = pair_words(s.k);
     const auto* a = context.input(0).as<uint16_t>();
-    pack_members(context, s.batch_a, s.m * words, room.packed_a, [&](int64_t i, T* to) {
-      pair_pack_a(a + i * s.m * s.k, at.a_row, at.a_column, s.m, s.k, to);
+    pack_blocks<T>(context, s.batch_a, s.m, words, [&](int64_t i, int64_t first, int64_t end) {
+      pair_pack_a(a + i * s.m * s.k, at.a_row, at.a_column, s.m, s.k,
+                  room.packed_a + i * s.m * words, first, end);
     });
     const PairB b = {context.input(1).as<uint16_t>(), at.b_row, at.b_column,
                      static_cast<const float*>(context.packed_input(1)), s.k};
