@@ -4,7 +4,7 @@
 import numpy as np
 import onnxruntime
 import pytest
-from api_support import model, value
+from api_support import model, open_cpu, value
 from onnx import helper
 
 import chipdock
@@ -42,7 +42,8 @@ def inputs(count, *, steps=7, batch=1, width=9, hidden=21, columns=1, dtype=np.i
     }
 
 
-def check(feeds, **attributes):
+def lstm(feeds, **attributes):
+    """A model of one node, and its inputs."""
     hidden = feeds["r"].shape[1]
     names = [name if name in feeds else "" for name in _NAMES]
     node = helper.make_node("DynamicQuantizeLSTM", names, ["y", "yh", "yc"],
@@ -53,6 +54,11 @@ def check(feeds, **attributes):
         [value(k, 1) for k in ("y", "yh", "yc")],
     )  # fmt: skip
     proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return proto, feeds
+
+
+def check(feeds, **attributes):
+    proto, feeds = lstm(feeds, **attributes)
     session = onnxruntime.InferenceSession(
         proto.SerializeToString(), providers=["CPUExecutionProvider"]
     )
@@ -76,6 +82,17 @@ def test_directions_and_weights_of_either_type(direction, dtype):
 @pytest.mark.parametrize("sizes", [{"hidden": 1}, {"hidden": 64, "width": 33}, {"steps": 1}])
 def test_sizes(sizes):
     check(inputs(1, **sizes) | {"b": normal(1, 8 * sizes.get("hidden", 21))})
+
+
+@pytest.mark.parametrize("sizes", [{}, {"batch": 32, "hidden": 256}], ids=["small", "large"])
+def test_directions_do_not_depend_on_who_runs_them(sizes):
+    """Threads take a direction each, or share the large steps of one after the other."""
+    proto, feeds = lstm(inputs(2, steps=2, **sizes), direction="bidirectional")
+    want = chipdock.load(proto).run(feeds)
+    for threads in ("1", "3", "4"):
+        got = chipdock.load(proto, open_cpu(threads=threads)).run(feeds)
+        for name, array in got.items():
+            np.testing.assert_array_equal(array.numpy(), want[name].numpy())
 
 
 def test_scales_of_columns():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from api_support import open_cpu
 
 import chipdock
 
@@ -138,6 +139,18 @@ def test_other_dtypes(op, dtype, tolerance):
 @pytest.mark.parametrize("op", GATES)
 def test_larger_sizes_with_one_batch_member(op):
     check(Case(op, steps=20, batch=1, inputs=130, hidden=70), 1e-4)
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("sizes", [{}, {"batch": 32, "hidden": 256}], ids=["small", "large"])
+def test_directions_do_not_depend_on_who_runs_them(op, sizes):
+    """Threads take a direction each, or share the large steps of one after the other."""
+    case = Case(op, "bidirectional", steps=2, **sizes)
+    one = case.run()
+    for threads in ("1", "3", "4"):
+        other = case.run(device=open_cpu(threads=threads))
+        for got, want in zip(other, one, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("op", GATES)

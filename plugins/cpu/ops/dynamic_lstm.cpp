@@ -10,6 +10,7 @@
 #include "gemm_int8.hpp"
 #include "ops/quantization.hpp"
 #include "ops/rnn_cells.hpp"
+#include "ops/rnn_directions.hpp"
 #include "slots.hpp"
 
 namespace chipdock::plugin::cpu {
@@ -19,7 +20,6 @@ namespace {
 struct Extents {
   int64_t steps, batch, inputs, hidden, directions;
   int64_t width() const { return 4 * hidden; }
-  int64_t most_inputs() const { return std::max(inputs, hidden); }
 };
 
 /// Weights of one direction, and how their steps are read.
@@ -91,13 +91,12 @@ class DynamicLstm final : public Kernel {
   }
 
   uint64_t workspace(const Context& context) const override {
-    Buffers b(nullptr, context, extents(context));
-    return b.bytes;
+    return Buffers(nullptr, context, extents(context)).bytes;
   }
 
   void run(const Context& context) const override {
     const Extents e = extents(context);
-    Buffers b(context.workspace, context, e);
+    const Buffers b(context.workspace, context, e);
     if (context.has_output(0)) {
       std::fill_n(context.output(0).mut<float>(), context.output(0).size(), 0.0F);
     }
@@ -108,8 +107,14 @@ class DynamicLstm final : public Kernel {
                 " at ", n, ", allowed are 0 to the ", e.steps, " steps of X");
     }
     const ByteScale by = pack_bytes(context, context.input(0).as<float>(), e.steps * e.batch,
-                                    e.inputs, b.bytes_a, b.packed_x, b.scratch);
-    for (int64_t d = 0; d < e.directions; ++d) run_direction(context, e, d, by, lengths, b);
+                                    e.inputs, b.bytes_x, b.packed_x, b.lanes[0].scratch);
+    for (const uint32_t i : {1U, 2U}) {
+      if (context.packed_input(i) == nullptr) pack_weights(context.input(i), b.room(i));
+    }
+    run_directions(context, e.directions, e.batch * e.hidden * e.width(),
+                   [&](const Context& its, int64_t d, int64_t lane) {
+                     run_direction(its, e, d, by, lengths, b, b.lanes[lane]);
+                   });
   }
 
   void prepack_info(uint32_t input, const chipdock_value& value,
@@ -127,41 +132,53 @@ class DynamicLstm final : public Kernel {
   }
 
  private:
-  struct Buffers {
+  /// What a direction at work has for itself.
+  struct Lane {
     void* scratch = nullptr;
-    uint8_t* bytes_a = nullptr;
-    int32_t *packed_x = nullptr, *packed_h = nullptr, *row_factor = nullptr, *row_zero = nullptr,
-            *zero = nullptr, *w = nullptr, *r = nullptr;
+    uint8_t* bytes_h = nullptr;
+    int32_t *packed_h = nullptr, *row_factor = nullptr, *row_zero = nullptr, *zero = nullptr;
     float *scale = nullptr, *gates = nullptr, *step = nullptr, *h = nullptr, *c = nullptr;
+  };
+
+  struct Buffers {
+    uint8_t* bytes_x = nullptr;
+    int32_t *packed_x = nullptr, *w = nullptr, *r = nullptr;
+    Lane lanes[2];
     uint64_t bytes = 0;
 
     Buffers(void* base, const Context& context, const Extents& e) {
       const int64_t rows = std::max(e.steps, int64_t{1}) * e.batch;
       const int64_t padded = dot_padded_columns(e.width());
-      const int64_t words = dot_words(e.most_inputs());
+      const int64_t words = dot_words(std::max(e.inputs, e.hidden));
       const auto take = [&](auto*& place, int64_t count) {
         using Element = std::remove_reference_t<decltype(*place)>;
         if (base != nullptr) place = reinterpret_cast<Element*>(static_cast<char*>(base) + bytes);
         bytes += padded_bytes(count, sizeof(Element));
       };
-      char* room = nullptr;
-      take(room, static_cast<int64_t>(
-                     std::max(dot_scratch_bytes(context, words), dynamic_scratch_bytes(context))));
-      scratch = room;
-      take(bytes_a, rows * e.most_inputs());
+      take(bytes_x, rows * e.inputs);
       take(packed_x, dot_packed_a_size(rows, e.inputs));
-      take(packed_h, dot_packed_a_size(e.batch, e.hidden));
-      take(row_factor, rows);
-      take(row_zero, rows);
-      take(zero, padded);
-      take(scale, padded);
-      take(gates, rows * e.width());
-      take(step, std::max(e.batch, int64_t{1}) * e.width());
-      take(h, e.batch * e.hidden);
-      take(c, e.batch * e.hidden);
       take(w, e.directions * dot_packed_b_size(e.inputs, e.width()));
       take(r, e.directions * dot_packed_b_size(e.hidden, e.width()));
+      for (int64_t i = 0; i < direction_lanes(context, e.directions); ++i) {
+        Lane& lane = lanes[i];
+        char* room = nullptr;
+        take(room, static_cast<int64_t>(std::max(dot_scratch_bytes(context, words),
+                                                 dynamic_scratch_bytes(context))));
+        lane.scratch = room;
+        take(lane.bytes_h, e.batch * e.hidden);
+        take(lane.packed_h, dot_packed_a_size(e.batch, e.hidden));
+        take(lane.row_factor, rows);
+        take(lane.row_zero, rows);
+        take(lane.zero, padded);
+        take(lane.scale, padded);
+        take(lane.gates, rows * e.width());
+        take(lane.step, std::max(e.batch, int64_t{1}) * e.width());
+        take(lane.h, e.batch * e.hidden);
+        take(lane.c, e.batch * e.hidden);
+      }
     }
+    /// Where the weights of input 1 or 2 go if the host did not have them packed.
+    int32_t* room(uint32_t input) const { return input == 1 ? w : r; }
   };
 
   Extents extents(const Context& context) const {
@@ -202,8 +219,8 @@ class DynamicLstm final : public Kernel {
   }
 
   /// The weights of a direction from input 1 or 2, whose scales are seven inputs behind.
-  static Factor factor(const Context& context, uint32_t input, int64_t d, int32_t* room,
-                       const Buffers& b) {
+  static Factor factor(const Context& context, uint32_t input, int64_t d, const Buffers& b,
+                       const Lane& lane) {
     const Tensor& weights = context.input(input);
     const Tensor& scale = context.input(2 * input + 6);
     const Tensor* zero = context.has_input(2 * input + 7) ? &context.input(2 * input + 7) : nullptr;
@@ -214,41 +231,40 @@ class DynamicLstm final : public Kernel {
                  "DynamicQuantizeLSTM: ", scale.size(), " scales for ", weights.dim(0),
                  " directions of ", n, " columns; allowed are one for each of either");
     const auto* packed = static_cast<const int32_t*>(context.packed_input(input));
-    if (packed == nullptr) {
-      if (d == 0) pack_weights(weights, room);
-      packed = room;
-    }
+    if (packed == nullptr) packed = b.room(input);
     const int32_t shift = dot_code(is_signed(weights.dtype), true).shift();
     for (int64_t j = 0; j < n; ++j) {
       const int64_t at = d * columns + (columns == 1 ? 0 : j);
-      b.scale[j] = scale.as<float>()[at];
-      b.zero[j] = shift + (zero != nullptr ? byte_at(*zero, at) : 0);
+      lane.scale[j] = scale.as<float>()[at];
+      lane.zero[j] = shift + (zero != nullptr ? byte_at(*zero, at) : 0);
     }
-    return {packed + d * dot_packed_b_size(weights.dim(1), n), weights.dim(1), n, b.zero, b.scale};
+    return {packed + d * dot_packed_b_size(weights.dim(1), n), weights.dim(1), n, lane.zero,
+            lane.scale};
   }
 
   static void multiply(const Context& context, const Factor& factor, int64_t rows,
-                       const int32_t* packed, const ByteScale& by, float* gates, const Buffers& b) {
+                       const int32_t* packed, const ByteScale& by, float* gates, const Lane& lane) {
     if (by.scale == 0) return;  // All values are zero.
-    const ScaledProduct work(factor, rows, packed, by, b.row_factor, b.row_zero, gates);
-    dot_run(context, work, b.scratch);
+    const ScaledProduct work(factor, rows, packed, by, lane.row_factor, lane.row_zero, gates);
+    dot_run(context, work, lane.scratch);
   }
 
   void run_direction(const Context& context, const Extents& e, int64_t d, const ByteScale& by,
-                     const int32_t* lengths, const Buffers& b) const {
+                     const int32_t* lengths, const Buffers& b, const Lane& lane) const {
     const int64_t width = e.width();
     const int64_t state = e.batch * e.hidden;
     const bool backward = reverse_ || d == 1;
     const float* bias =
         context.has_input(3) ? context.input(3).as<float>() + d * 2 * width : nullptr;
     for (int64_t j = 0; j < width; ++j) {
-      b.step[j] = bias == nullptr ? 0.0F : bias[j] + bias[width + j];
+      lane.step[j] = bias == nullptr ? 0.0F : bias[j] + bias[width + j];
     }
     for (int64_t i = 0; i < e.steps * e.batch; ++i) {
-      std::copy_n(b.step, width, b.gates + i * width);
+      std::copy_n(lane.step, width, lane.gates + i * width);
     }
-    multiply(context, factor(context, 1, d, b.w, b), e.steps * e.batch, b.packed_x, by, b.gates, b);
-    const Factor recurrent = factor(context, 2, d, b.r, b);
+    multiply(context, factor(context, 1, d, b, lane), e.steps * e.batch, b.packed_x, by, lane.gates,
+             lane);
+    const Factor recurrent = factor(context, 2, d, b, lane);
     const auto begin = [&](uint32_t input, float* to) {
       if (context.has_input(input)) {
         std::copy_n(context.input(input).as<float>() + d * state, state, to);
@@ -256,8 +272,8 @@ class DynamicLstm final : public Kernel {
         std::fill_n(to, state, 0.0F);
       }
     };
-    begin(5, b.h);
-    begin(6, b.c);
+    begin(5, lane.h);
+    begin(6, lane.c);
     const float* peephole =
         context.has_input(7) ? context.input(7).as<float>() + d * 3 * e.hidden : nullptr;
     const LstmStep<float> finish = {e.hidden, clip_, couple_, peephole,
@@ -268,15 +284,15 @@ class DynamicLstm final : public Kernel {
     for (int64_t t = 0; t < e.steps; ++t) {
       for (int64_t n = 0; n < e.batch; ++n) {
         const int64_t at = backward ? std::max<int64_t>(length(n) - 1 - t, 0) : t;
-        std::copy_n(b.gates + (at * e.batch + n) * width, width, b.step + n * width);
+        std::copy_n(lane.gates + (at * e.batch + n) * width, width, lane.step + n * width);
       }
       const ByteScale of_h =
-          pack_bytes(context, b.h, e.batch, e.hidden, b.bytes_a, b.packed_h, b.scratch);
-      multiply(context, recurrent, e.batch, b.packed_h, of_h, b.step, b);
+          pack_bytes(context, lane.h, e.batch, e.hidden, lane.bytes_h, lane.packed_h, lane.scratch);
+      multiply(context, recurrent, e.batch, lane.packed_h, of_h, lane.step, lane);
       for (int64_t n = 0; n < e.batch; ++n) {
         if (t >= length(n)) continue;
-        float* h = b.h + n * e.hidden;
-        finish(b.step + n * width, h, b.c + n * e.hidden);
+        float* h = lane.h + n * e.hidden;
+        finish(lane.step + n * width, h, lane.c + n * e.hidden);
         if (!context.has_output(0)) continue;
         const int64_t at = backward ? length(n) - 1 - t : t;
         std::copy_n(
@@ -284,8 +300,10 @@ class DynamicLstm final : public Kernel {
             context.output(0).mut<float>() + ((at * e.directions + d) * e.batch + n) * e.hidden);
       }
     }
-    if (context.has_output(1)) std::copy_n(b.h, state, context.output(1).mut<float>() + d * state);
-    if (context.has_output(2)) std::copy_n(b.c, state, context.output(2).mut<float>() + d * state);
+    if (context.has_output(1))
+      std::copy_n(lane.h, state, context.output(1).mut<float>() + d * state);
+    if (context.has_output(2))
+      std::copy_n(lane.c, state, context.output(2).mut<float>() + d * state);
   }
 
   float clip_;

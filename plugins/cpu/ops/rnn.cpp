@@ -3,8 +3,9 @@
 // hidden state. Half types are computed in float. The gates themselves are in rnn_cells.hpp.
 #include <cstring>
 
-#include "gemm.hpp"
+#include "ops/contraction/packed_work.hpp"
 #include "ops/rnn_cells.hpp"
+#include "ops/rnn_directions.hpp"
 #include "slots.hpp"
 #include "widen.hpp"
 
@@ -16,34 +17,6 @@ enum class Cell { kRnn, kGru, kLstm };
 constexpr int64_t gate_count(Cell cell) {
   return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1;
 }
-
-/// C = A * B with both operands packed.
-template <class T>
-class PackedWork final : public GemmWork<T> {
- public:
-  PackedWork(int64_t m, int64_t n, int64_t k, const T* a, const T* packed_b, T* c, int64_t c_row,
-             bool accumulate)
-      : a_(a), c_(c), accumulate_(accumulate) {
-    this->m = m;
-    this->n = n;
-    this->k = k;
-    this->c_row = c_row;
-    b_.packed = packed_b;
-  }
-  const T* a(int64_t) const override { return a_; }
-  T* c(int64_t) const override { return c_; }
-  const T* start(int64_t) const override { return accumulate_ ? c_ : nullptr; }
-  GemmPanel<T> panel(int64_t, int64_t k_begin, int64_t k_end, int64_t column, int cols,
-                     T* scratch) const override {
-    return b_.panel(this->m, this->k, k_begin, k_end, column, cols, scratch);
-  }
-
- private:
-  const T* a_;
-  GemmB<T> b_;
-  T* c_;
-  bool accumulate_;
-};
 
 /// Extents of one call.
 struct Extents {
@@ -75,8 +48,12 @@ class Recurrent final : public Kernel {
 
   uint64_t workspace(const Context& context) const override {
     const Extents e = extents(context);
-    uint64_t bytes = gemm_scratch_bytes<T>(context);
-    for (const int64_t part : parts(e)) bytes += padded_bytes(part, sizeof(T));
+    const int64_t lanes = direction_lanes(context, e.directions);
+    uint64_t bytes = 0;
+    for (const int64_t part : shared_parts(e)) bytes += padded_bytes(part, sizeof(T));
+    for (const int64_t part : lane_parts(context, e)) {
+      bytes += static_cast<uint64_t>(lanes) * padded_bytes(part, sizeof(T));
+    }
     if (!is_half(context.input(0).dtype)) return bytes;
     for (uint32_t i = 0; i < context.input_count; ++i) {
       if (i != 4 && context.has_input(i)) bytes += padded_bytes(context.input(i).size(), sizeof(T));
@@ -91,11 +68,16 @@ class Recurrent final : public Kernel {
     const Extents e = extents(context);
     Carver carver(context.workspace);
     Buffers b;
-    b.scratch = carver.take<T>(static_cast<int64_t>(gemm_scratch_bytes<T>(context) / sizeof(T)));
-    const std::vector<int64_t> sizes = parts(e);
-    T** const places[] = {&b.packed_x, &b.gates, &b.step, &b.h, &b.c,
-                          &b.packed_h, &b.extra, &b.w,    &b.r};
-    for (size_t i = 0; i < sizes.size(); ++i) *places[i] = carver.take<T>(sizes[i]);
+    const auto place = [&](const std::vector<int64_t>& sizes, std::vector<T**> places) {
+      for (size_t i = 0; i < sizes.size(); ++i) *places[i] = carver.take<T>(sizes[i]);
+    };
+    place(shared_parts(e), {&b.packed_x, &b.w, &b.r});
+    Lane lanes[2];
+    for (int64_t i = 0; i < direction_lanes(context, e.directions); ++i) {
+      Lane& l = lanes[i];
+      place(lane_parts(context, e),
+            {&l.scratch, &l.gates, &l.step, &l.h, &l.c, &l.packed_h, &l.extra});
+    }
     const bool half = is_half(context.input(0).dtype);
     const auto in = [&](uint32_t i) -> const T* {
       if (!context.has_input(i)) return nullptr;
@@ -121,10 +103,11 @@ class Recurrent final : public Kernel {
     if (w == nullptr) pack_w(b.in[1], e, b.w);
     if (r == nullptr) pack_r(b.in[2], e, b.r);
     gemm_pack_a(b.in[0], e.inputs, 1, e.steps * e.batch, e.inputs, b.packed_x);
-    for (int64_t d = 0; d < directions_; ++d) {
-      run_direction(context, e, d, (w != nullptr ? w : b.w) + d * w_size(e),
-                    (r != nullptr ? r : b.r) + d * r_size(e), b);
-    }
+    run_directions(context, e.directions, e.batch * e.gates * e.hidden * e.hidden,
+                   [&](const Context& its, int64_t d, int64_t lane) {
+                     run_direction(its, e, d, (w != nullptr ? w : b.w) + d * w_size(e),
+                                   (r != nullptr ? r : b.r) + d * r_size(e), b, lanes[lane]);
+                   });
     if constexpr (sizeof(T) == sizeof(float)) {
       for (uint32_t i = 0; i < 3 && half; ++i) {
         if (!context.has_output(i)) continue;
@@ -155,11 +138,15 @@ class Recurrent final : public Kernel {
 
  private:
   struct Buffers {
-    T *scratch = nullptr, *packed_x = nullptr, *gates = nullptr, *step = nullptr, *h = nullptr,
-      *c = nullptr, *packed_h = nullptr, *extra = nullptr, *w = nullptr, *r = nullptr;
+    T *packed_x = nullptr, *w = nullptr, *r = nullptr;
     const T* in[8] = {};
     T* out[3] = {};
     const int32_t* lengths = nullptr;
+  };
+  /// What a direction at work has for itself.
+  struct Lane {
+    T *scratch = nullptr, *gates = nullptr, *step = nullptr, *h = nullptr, *c = nullptr,
+      *packed_h = nullptr, *extra = nullptr;
   };
 
   Extents extents(const Context& context) const {
@@ -183,17 +170,13 @@ class Recurrent final : public Kernel {
     return {0, 0, input == 1 ? dims[2] : 0, dims[1] / gates, dims[0], gates};
   }
   /// Sizes of the parts of the workspace, in the order of run().
-  std::vector<int64_t> parts(const Extents& e) const {
+  static std::vector<int64_t> shared_parts(const Extents& e) {
+    return {e.steps * e.batch * e.inputs, e.directions * w_size(e), e.directions * r_size(e)};
+  }
+  static std::vector<int64_t> lane_parts(const Context& context, const Extents& e) {
     const int64_t state = e.batch * e.hidden;
-    return {e.steps * e.batch * e.inputs,
-            e.steps * e.batch * e.gates * e.hidden,
-            state * e.gates,
-            state,
-            state,
-            state,
-            state,
-            e.directions * w_size(e),
-            e.directions * r_size(e)};
+    const auto scratch = static_cast<int64_t>(gemm_scratch_bytes<T>(context) / sizeof(T));
+    return {scratch, e.steps * state * e.gates, state * e.gates, state, state, state, state};
   }
 
   static int64_t w_size(const Extents& e) {
@@ -239,12 +222,12 @@ class Recurrent final : public Kernel {
   }
 
   /// Adds the biases of the inputs, and of the state where they can be added early, to all gates.
-  void start_gates(const Extents& e, int64_t d, const Buffers& b) const {
+  void start_gates(const Extents& e, int64_t d, const Buffers& b, const Lane& lane) const {
     const int64_t width = e.gates * e.hidden;
     const T* bias = b.in[3] != nullptr ? b.in[3] + d * 2 * width : nullptr;
     const int64_t early = kCell == Cell::kGru && linear_before_reset_ ? joint(e) : width;
     for (int64_t row = 0; row < e.steps * e.batch; ++row) {
-      T* to = b.gates + row * width;
+      T* to = lane.gates + row * width;
       for (int64_t j = 0; j < width; ++j) {
         to[j] = bias == nullptr ? T(0) : bias[j] + (j < early ? bias[width + j] : T(0));
       }
@@ -252,22 +235,22 @@ class Recurrent final : public Kernel {
   }
 
   void run_direction(const Context& context, const Extents& e, int64_t d, const T* w, const T* r,
-                     const Buffers& b) const {
+                     const Buffers& b, const Lane& lane) const {
     const int64_t width = e.gates * e.hidden;
     const int64_t state = e.batch * e.hidden;
     const bool backward = reverse_ || d == 1;
-    start_gates(e, d, b);
+    start_gates(e, d, b, lane);
     gemm_run<T>(
         context,
-        PackedWork<T>(e.steps * e.batch, width, e.inputs, b.packed_x, w, b.gates, width, true),
-        b.scratch);
-    std::fill_n(b.h, state, T(0));
-    std::fill_n(b.c, state, T(0));
+        PackedWork<T>(e.steps * e.batch, width, e.inputs, b.packed_x, w, lane.gates, width, true),
+        lane.scratch);
+    std::fill_n(lane.h, state, T(0));
+    std::fill_n(lane.c, state, T(0));
     for (int64_t n = 0; n < e.batch; ++n) {
       const int64_t from = state_row(e, d, n);
-      if (b.in[5] != nullptr) std::copy_n(b.in[5] + from, e.hidden, b.h + n * e.hidden);
+      if (b.in[5] != nullptr) std::copy_n(b.in[5] + from, e.hidden, lane.h + n * e.hidden);
       if (kCell == Cell::kLstm && b.in[6] != nullptr) {
-        std::copy_n(b.in[6] + from, e.hidden, b.c + n * e.hidden);
+        std::copy_n(b.in[6] + from, e.hidden, lane.c + n * e.hidden);
       }
     }
     const auto length = [&](int64_t n) {
@@ -276,59 +259,61 @@ class Recurrent final : public Kernel {
     for (int64_t t = 0; t < e.steps; ++t) {
       for (int64_t n = 0; n < e.batch; ++n) {
         const int64_t at = backward ? std::max<int64_t>(length(n) - 1 - t, 0) : t;
-        std::copy_n(b.gates + input_row(e, at, n) * width, width, b.step + n * width);
+        std::copy_n(lane.gates + input_row(e, at, n) * width, width, lane.step + n * width);
       }
-      multiply_state(context, e, b.h, r, joint(e), b.step, width, true, b);
-      if (kCell == Cell::kGru) gru_candidates(context, e, d, r, b);
+      multiply_state(context, e, lane.h, r, joint(e), lane.step, width, true, lane);
+      if (kCell == Cell::kGru) gru_candidates(context, e, d, r, b, lane);
       for (int64_t n = 0; n < e.batch; ++n) {
         if (t >= length(n)) continue;
-        finish_step(e, d, n, b);
+        finish_step(e, d, n, b, lane);
         if (b.out[0] == nullptr) continue;
         const int64_t at = backward ? length(n) - 1 - t : t;
-        std::copy_n(b.h + n * e.hidden, e.hidden, b.out[0] + output_row(e, at, d, n));
+        std::copy_n(lane.h + n * e.hidden, e.hidden, b.out[0] + output_row(e, at, d, n));
       }
     }
     for (int64_t n = 0; n < e.batch; ++n) {
       const int64_t to = state_row(e, d, n);
-      if (b.out[1] != nullptr) std::copy_n(b.h + n * e.hidden, e.hidden, b.out[1] + to);
-      if (b.out[2] != nullptr) std::copy_n(b.c + n * e.hidden, e.hidden, b.out[2] + to);
+      if (b.out[1] != nullptr) std::copy_n(lane.h + n * e.hidden, e.hidden, b.out[1] + to);
+      if (b.out[2] != nullptr) std::copy_n(lane.c + n * e.hidden, e.hidden, b.out[2] + to);
     }
   }
 
   /// c (+)= state * packed, for all batch members.
   void multiply_state(const Context& context, const Extents& e, const T* state, const T* packed,
-                      int64_t n, T* c, int64_t c_row, bool accumulate, const Buffers& b) const {
+                      int64_t n, T* c, int64_t c_row, bool accumulate, const Lane& lane) const {
     const T* a = state;
     if (e.batch > 1) {
-      gemm_pack_a(state, e.hidden, 1, e.batch, e.hidden, b.packed_h);
-      a = b.packed_h;
+      gemm_pack_a(state, e.hidden, 1, e.batch, e.hidden, lane.packed_h);
+      a = lane.packed_h;
     }
     gemm_run<T>(context, PackedWork<T>(e.batch, n, e.hidden, a, packed, c, c_row, accumulate),
-                b.scratch);
+                lane.scratch);
   }
 
   /// Activates z and r, and adds what the reset state gives to the candidate gate.
   void gru_candidates(const Context& context, const Extents& e, int64_t d, const T* r,
-                      const Buffers& b) const {
+                      const Buffers& b, const Lane& lane) const {
     const int64_t width = e.gates * e.hidden;
     const T* last = r + gemm_packed_b_size<T>(e.hidden, joint(e));
     const Activation* f = &activations_[static_cast<size_t>(d) * per_direction_];
-    for (int64_t n = 0; n < e.batch; ++n) activate(f[0], clip_, b.step + n * width, 2 * e.hidden);
+    for (int64_t n = 0; n < e.batch; ++n)
+      activate(f[0], clip_, lane.step + n * width, 2 * e.hidden);
     if (!linear_before_reset_) {
       for (int64_t n = 0; n < e.batch; ++n) {
-        const T* reset = b.step + n * width + e.hidden;
-        const T* h = b.h + n * e.hidden;
-        T* to = b.extra + n * e.hidden;
+        const T* reset = lane.step + n * width + e.hidden;
+        const T* h = lane.h + n * e.hidden;
+        T* to = lane.extra + n * e.hidden;
         for (int64_t j = 0; j < e.hidden; ++j) to[j] = reset[j] * h[j];
       }
-      multiply_state(context, e, b.extra, last, e.hidden, b.step + 2 * e.hidden, width, true, b);
+      multiply_state(context, e, lane.extra, last, e.hidden, lane.step + 2 * e.hidden, width, true,
+                     lane);
       return;
     }
-    multiply_state(context, e, b.h, last, e.hidden, b.extra, e.hidden, false, b);
+    multiply_state(context, e, lane.h, last, e.hidden, lane.extra, e.hidden, false, lane);
     const T* bias = b.in[3] != nullptr ? b.in[3] + d * 2 * width + width + 2 * e.hidden : nullptr;
     for (int64_t n = 0; n < e.batch; ++n) {
-      T* gates = b.step + n * width;
-      const T* product = b.extra + n * e.hidden;
+      T* gates = lane.step + n * width;
+      const T* product = lane.extra + n * e.hidden;
       for (int64_t j = 0; j < e.hidden; ++j) {
         gates[2 * e.hidden + j] +=
             gates[e.hidden + j] * (product[j] + (bias != nullptr ? bias[j] : T(0)));
@@ -337,13 +322,14 @@ class Recurrent final : public Kernel {
   }
 
   /// From gates to the new state of one batch member.
-  void finish_step(const Extents& e, int64_t d, int64_t n, const Buffers& b) const {
+  void finish_step(const Extents& e, int64_t d, int64_t n, const Buffers& b,
+                   const Lane& lane) const {
     const Activation* f = &activations_[static_cast<size_t>(d) * per_direction_];
-    T* gates = b.step + n * e.gates * e.hidden;
-    T* h = b.h + n * e.hidden;
+    T* gates = lane.step + n * e.gates * e.hidden;
+    T* h = lane.h + n * e.hidden;
     if constexpr (kCell == Cell::kLstm) {
       const T* peephole = b.in[7] != nullptr ? b.in[7] + d * 3 * e.hidden : nullptr;
-      LstmStep<T>{e.hidden, clip_, couple_, peephole, f}(gates, h, b.c + n * e.hidden);
+      LstmStep<T>{e.hidden, clip_, couple_, peephole, f}(gates, h, lane.c + n * e.hidden);
     } else if constexpr (kCell == Cell::kGru) {
       T* candidate = gates + 2 * e.hidden;
       activate(f[1], clip_, candidate, e.hidden);
