@@ -2,6 +2,7 @@
 #include "exec/plan.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "exec/frame.hpp"
 #include "exec/plan_compiler.hpp"
@@ -23,6 +24,27 @@ bool matches(const std::vector<int64_t>& key, const std::vector<TensorRef>& inpu
     at += rank + 1;
   }
   return true;
+}
+
+uint64_t mixed(uint64_t hash, int64_t value) {
+  hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15ULL;
+  return hash ^ (hash >> 32);
+}
+
+uint64_t hash_of(const std::vector<int64_t>& key) {
+  uint64_t hash = 0;
+  for (const int64_t entry : key) hash = mixed(hash, entry);
+  return hash;
+}
+
+/// Of the key that a specialization for these inputs has.
+uint64_t hash_of(const std::vector<TensorRef>& inputs) {
+  uint64_t hash = 0;
+  for (const TensorRef& input : inputs) {
+    hash = mixed(hash, static_cast<int64_t>(input.dims.size()));
+    for (const int64_t extent : input.dims) hash = mixed(hash, extent);
+  }
+  return hash;
 }
 
 /// The model's declared shape is a promise of the caller: rank and fixed dims have to hold.
@@ -155,20 +177,37 @@ std::vector<TensorRef> Plan::run(const std::vector<TensorRef>& given, const RunO
   }
 }
 
-std::shared_ptr<Specialization> Plan::specialization(const std::vector<TensorRef>& inputs) {
-  // Under the lock: the one of these shapes, now the most recently used, or NULL.
-  const auto find = [&]() -> std::shared_ptr<Specialization> {
-    const auto found = std::find_if(specializations_.begin(), specializations_.end(),
-                                    [&](const auto& s) { return matches(s->key, inputs); });
-    if (found == specializations_.end()) return nullptr;
-    if (found != specializations_.begin()) {
-      specializations_.splice(specializations_.begin(), specializations_, found);
-    }
+std::shared_ptr<Specialization> Plan::find_specialization(const std::vector<TensorRef>& inputs) {
+  if (specializations_.empty()) return nullptr;
+  // Most models run the shapes again that they ran last.
+  if (matches(specializations_.front()->key, inputs)) return specializations_.front();
+  const auto [first, last] = by_key_.equal_range(hash_of(inputs));
+  for (auto at = first; at != last; ++at) {
+    if (!matches((*at->second)->key, inputs)) continue;
+    specializations_.splice(specializations_.begin(), specializations_, at->second);
     return specializations_.front();
-  };
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Specialization> Plan::keep_specialization(std::shared_ptr<Specialization> spec) {
+  const uint64_t hash = hash_of(spec->key);
+  specializations_.push_front(std::move(spec));
+  by_key_.emplace(hash, specializations_.begin());
+  if (specializations_.size() <= options_.cached_signatures) return nullptr;
+  const auto oldest = std::prev(specializations_.end());
+  const auto [first, last] = by_key_.equal_range(hash_of((*oldest)->key));
+  by_key_.erase(
+      std::find_if(first, last, [&](const auto& entry) { return entry.second == oldest; }));
+  std::shared_ptr<Specialization> evicted = std::move(*oldest);
+  specializations_.erase(oldest);
+  return evicted;
+}
+
+std::shared_ptr<Specialization> Plan::specialization(const std::vector<TensorRef>& inputs) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (auto known = find()) return known;
+    if (auto known = find_specialization(inputs)) return known;
   }
   std::vector<Dims> dims;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -179,12 +218,8 @@ std::shared_ptr<Specialization> Plan::specialization(const std::vector<TensorRef
   std::shared_ptr<Specialization> spec = specialize(*this, dims);
   std::shared_ptr<Specialization> evicted;  // ends after the lock: its graphs may wait for a device
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (auto known = find()) return known;  // another thread was faster
-  specializations_.push_front(spec);
-  if (specializations_.size() > options_.cached_signatures) {
-    evicted = std::move(specializations_.back());
-    specializations_.pop_back();
-  }
+  if (auto known = find_specialization(inputs)) return known;  // another thread was faster
+  evicted = keep_specialization(spec);
   return spec;
 }
 

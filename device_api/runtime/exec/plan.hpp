@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -150,6 +151,10 @@ class Plan : public std::enable_shared_from_this<Plan> {
   Plan();
 
   std::shared_ptr<Specialization> specialization(const std::vector<TensorRef>& inputs);
+  /// Under the lock: the one of these shapes, now the most recently used, or NULL.
+  std::shared_ptr<Specialization> find_specialization(const std::vector<TensorRef>& inputs);
+  /// Under the lock: takes in a new one; returns the one that had to go, or NULL.
+  std::shared_ptr<Specialization> keep_specialization(std::shared_ptr<Specialization> spec);
   /// Frees what runs that failed left behind, once their work has ended.
   void sweep();
 
@@ -182,6 +187,8 @@ class Plan : public std::enable_shared_from_this<Plan> {
 
   std::mutex mutex_;                                            ///< Guards the cache below.
   std::list<std::shared_ptr<Specialization>> specializations_;  ///< Most recently used first.
+  /// Where each of them is, by a hash of its key.
+  std::unordered_multimap<uint64_t, std::list<std::shared_ptr<Specialization>>::iterator> by_key_;
   /// Frames of failed runs whose work goes on.
   std::vector<std::pair<std::shared_ptr<Specialization>, std::unique_ptr<Frame>>> busy_;
   std::atomic<size_t> busy_count_{0};
