@@ -129,7 +129,7 @@ inline void check_run(Plan& plan, size_t count, float first, const RunOptions& o
 
 inline size_t captured_steps(Plan& plan) {
   size_t count = 0;
-  for (const SegmentReport& line : plan.segments()) count += line.steps.size();
+  for (const SegmentReport& line : plan.segments()) count += line.nodes.size();
   return count;
 }
 

@@ -281,10 +281,7 @@ py::list segment_list(Plan& plan) {
       shapes.append(std::move(shape));
     }
     py::list nodes;
-    for (const int32_t step : line.steps) {
-      const IrNode& node = *plan.steps()[static_cast<size_t>(step)].node;
-      nodes.append(py::make_tuple(node.op, node.name));
-    }
+    for (const IrNode* node : line.nodes) nodes.append(py::make_tuple(node->op, node->name));
     out.append(py::make_tuple(std::move(shapes), std::move(nodes)));
   }
   return out;

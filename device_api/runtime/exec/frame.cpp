@@ -42,11 +42,9 @@ Frame::Frame(Specialization& spec) : spec_(spec), plan_(spec.plan) {
   }
 }
 
-Side Frame::side(int32_t slot) const { return plan_.slots()[static_cast<size_t>(slot)].side; }
-
 void Frame::prepare_launch(size_t run_index) {
   const RunStep& run = spec_.steps[run_index];
-  const Step& step = plan_.steps()[static_cast<size_t>(run.step)];
+  const Step& step = *run.step;
   Launch& launch = launches_[run_index];
   for (size_t i = 0; i < step.inputs.size(); ++i) {
     const int32_t s = step.inputs[i];
@@ -208,20 +206,20 @@ void Frame::execute(const RunOptions& options) {
 
 void Frame::execute_step(size_t run_index, const RunOptions& options) {
   const RunStep& run = spec_.steps[run_index];
-  const Step& step = plan_.steps()[static_cast<size_t>(run.step)];
+  const Step& step = *run.step;
   if (run.dynamic) return execute_dynamic(run, options);
   if (step.kind == StepKind::kCopy) return execute_copy(step, options);
   if ((step.op->flags & kOpRandom) != 0) {
     chipdock_launch_desc& desc = launches_[run_index].desc;
     desc.seed = options.seed;
-    desc.seed_offset = static_cast<uint64_t>(run.step) << 40;  // streams of numbers that never meet
+    desc.seed_offset = run.seed_offset;
   }
   launch_step(run_index, step.side == Side::kDevice ? stream_.get() : nullptr);
 }
 
 void Frame::launch_step(size_t run_index, Stream* stream) {
   const RunStep& run = spec_.steps[run_index];
-  const Step& step = plan_.steps()[static_cast<size_t>(run.step)];
+  const Step& step = *run.step;
   try {
     run.instance->device()->launch(run.instance->handle(), launches_[run_index].desc, stream,
                                    step.node->op.c_str());
@@ -268,9 +266,10 @@ std::vector<TensorRef> Frame::collect(const RunOptions& options) {
     const int32_t slot = plan_.output_slots_[i];
     TensorRef out = tensor(slot);
     const SlotKind kind = state(slot).kind;
-    // A loop that makes no trip hands its inputs through; what run() returns is the caller's own
-    // all the same.
+    // A loop that makes no trip and a branch hand their inputs through; what run() returns is the
+    // caller's own all the same.
     const bool shared = kind == SlotKind::kStatic || kind == SlotKind::kConstant ||
+                        kind == SlotKind::kInput ||
                         (kind == SlotKind::kDynamic &&
                          std::any_of(inputs_.begin(), inputs_.end(),
                                      [&](const TensorRef& in) { return overlap(in, out); }));
@@ -279,22 +278,29 @@ std::vector<TensorRef> Frame::collect(const RunOptions& options) {
       wait(options);
       out = captured_ ? copy_captured(out) : move_tensor(out, *plan_.device(), stream_);
     }
-    if (options.bound_outputs != nullptr && is_bound((*options.bound_outputs)[i])) {
-      TensorRef bound = (*options.bound_outputs)[i];
-      if (bound.dims != out.dims) {
-        raise(CHIPDOCK_INVALID_ARGUMENT, "output '",
-              plan_.graph().values[static_cast<size_t>(plan_.graph().outputs[i])].name,
-              "' has shape ", to_string(out.dims), ", the bound array has ", to_string(bound.dims));
-      }
-      const bool in_place = bound.buffer == out.buffer && bound.offset == out.offset;
-      if (!in_place && bound.bytes() > 0) {
-        plan_.device()->copy(out.place(), bound.place(), bound.bytes(), stream_.get());
-      }
-      out = bound;
-    }
     outputs.push_back(std::move(out));
   }
+  if (options.bound_outputs != nullptr) fill_bound(outputs, *options.bound_outputs);
   return outputs;
+}
+
+/// Behind everything that is read: what is bound may lie over an input.
+void Frame::fill_bound(std::vector<TensorRef>& outputs, const std::vector<TensorRef>& given) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const TensorRef& bound = given[i];
+    TensorRef& out = outputs[i];
+    if (!is_bound(bound)) continue;
+    if (bound.dims != out.dims) {
+      raise(CHIPDOCK_INVALID_ARGUMENT, "output '",
+            plan_.graph().values[static_cast<size_t>(plan_.graph().outputs[i])].name,
+            "' has shape ", to_string(out.dims), ", the bound array has ", to_string(bound.dims));
+    }
+    const bool in_place = bound.buffer == out.buffer && bound.offset == out.offset;
+    if (!in_place && bound.bytes() > 0) {
+      plan_.device()->copy(out.place(), bound.place(), bound.bytes(), stream_.get());
+    }
+    out = bound;
+  }
 }
 
 }  // namespace chipdock::runtime

@@ -57,6 +57,7 @@ class Frame {
                                      const RunOptions& options);
   void record(const RunStep& run, const RunOptions& options, int64_t start_ns);
   std::vector<TensorRef> collect(const RunOptions& options);
+  void fill_bound(std::vector<TensorRef>& outputs, const std::vector<TensorRef>& given);
   TensorRef copy_captured(const TensorRef& from);
   /// Until the stream is quiet; lets an interrupt through.
   void wait(const RunOptions& options);
@@ -85,7 +86,7 @@ class Frame {
   /// The elements of a slot as they are now.
   TensorRef tensor(int32_t slot) const;
   const SlotState& state(int32_t slot) const { return spec_.slots[static_cast<size_t>(slot)]; }
-  Side side(int32_t slot) const;
+  Side side(int32_t slot) const { return state(slot).side; }
 
   Specialization& spec_;
   Plan& plan_;

@@ -87,7 +87,7 @@ bool Frame::capture_segments(const RunOptions& options) {
   for (size_t i = 0; i < segments.size(); ++i) {
     recording->beginning[segments[i].first] = static_cast<int32_t>(i);
     for (size_t r = segments[i].first; r < segments[i].first + segments[i].count; ++r) {
-      const Step& step = plan_.steps()[static_cast<size_t>(spec_.steps[r].step)];
+      const Step& step = *spec_.steps[r].step;
       for (const auto* slots : {&step.inputs, &step.outputs}) {
         for (const int32_t slot : *slots) name_memory(*recording, slot);
       }
@@ -172,7 +172,7 @@ std::vector<GraphChange> Frame::changes_of(const Segment& segment,
   std::vector<GraphChange> changes;
   for (size_t i = 0; i < segment.count; ++i) {
     const RunStep& run = spec_.steps[segment.first + i];
-    const Step& step = plan_.steps()[static_cast<size_t>(run.step)];
+    const Step& step = *run.step;
     const auto add = [&](int32_t slot, int32_t argument) {
       if (std::find(moved.begin(), moved.end(), slot) == moved.end()) return;
       const chipdock_tensor& tensor = tensors_[static_cast<size_t>(slot)];
@@ -201,7 +201,7 @@ const IrNode* Frame::captured_node(uint64_t correlation_id) const {
     const auto found = std::find(segment.ids.begin(), segment.ids.end(), correlation_id);
     if (found == segment.ids.end()) continue;
     const auto at = segment.first + static_cast<size_t>(found - segment.ids.begin());
-    return plan_.steps()[static_cast<size_t>(spec_.steps[at].step)].node;
+    return spec_.steps[at].step->node;
   }
   return nullptr;
 }

@@ -10,7 +10,7 @@
 namespace chipdock::runtime {
 
 void Frame::execute_dynamic(const RunStep& run, const RunOptions& options) {
-  const Step& step = plan_.steps()[static_cast<size_t>(run.step)];
+  const Step& step = *run.step;
   std::vector<TensorRef> tensors(step.inputs.size());
   std::vector<const TensorRef*> inputs(step.inputs.size(), nullptr);
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -84,14 +84,14 @@ std::vector<TensorRef> Frame::run_dynamic(const Step& step, const RunStep& run,
                 plan_.options().math_mode,
                 plan_.options().deterministic,
                 options.seed,
-                static_cast<uint64_t>(run.step) << 40,
+                run.seed_offset,
                 on_device ? stream_ : nullptr,
                 output_layouts(step)};
   return run_node(call, inputs, dtypes);
 }
 
 void Frame::record(const RunStep& run, const RunOptions& options, int64_t start_ns) {
-  const Step& step = plan_.steps()[static_cast<size_t>(run.step)];
+  const Step& step = *run.step;
   ProfileRecord line;
   line.start_ns = start_ns;
   line.duration_ns = now_ns() - start_ns;

@@ -104,14 +104,13 @@ void Frame::bind(const std::vector<TensorRef>& inputs, const RunOptions& options
   }
   for (size_t s = 0; s < spec_.slots.size(); ++s) {
     const SlotKind kind = spec_.slots[s].kind;
-    const bool arena =
-        kind == SlotKind::kArena && moved[static_cast<size_t>(plan_.slots()[s].side)];
+    const bool arena = kind == SlotKind::kArena && moved[static_cast<size_t>(spec_.slots[s].side)];
     if (arena || kind == SlotKind::kInput || kind == SlotKind::kOutput) point(s);
   }
   for (size_t r = 0; r < launches_.size(); ++r) {
     const RunStep& run = spec_.steps[r];
     if (run.workspace_bytes == 0 || run.dynamic) continue;
-    const auto i = static_cast<size_t>(plan_.steps()[static_cast<size_t>(run.step)].side);
+    const auto i = static_cast<size_t>(run.step->side);
     if (!moved[i]) continue;
     launches_[r].desc.workspace = pointed_memory_[i];
     launches_[r].desc.workspace_offset = pointed_offset_[i] + run.workspace_offset;

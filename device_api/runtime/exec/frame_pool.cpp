@@ -52,7 +52,7 @@ void Specialization::note_segments(const Recording& recording) {
   for (const Segment& segment : recording.segments) {
     lines.push_back({key, {}});
     for (size_t r = segment.first; r < segment.first + segment.count; ++r)
-      lines.back().steps.push_back(steps[r].step);
+      lines.back().nodes.push_back(steps[r].step->node);
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   segments_ = std::move(lines);

@@ -100,8 +100,8 @@ struct NodeReport {
 
 /// A captured segment, as explain() tells it.
 struct SegmentReport {
-  std::vector<int64_t> key;    ///< As Specialization::key.
-  std::vector<int32_t> steps;  ///< Indices into Plan::steps().
+  std::vector<int64_t> key;  ///< As Specialization::key.
+  std::vector<const IrNode*> nodes;
 };
 
 struct RunOptions {

@@ -95,17 +95,19 @@ void Plan::check_capturable(const Specialization& spec, const std::vector<Tensor
           device_->name(),
           "; a graph reads its inputs anew at each launch, give an Array on that device");
   }
+  const auto name_of = [&](int32_t slot) {
+    const auto at = static_cast<size_t>(slot);
+    if (at >= slots_.size()) return std::string("a value of a branch");
+    return "'" + graph_->values[static_cast<size_t>(slots_[at].value)].name + "'";
+  };
   for (const RunStep& run : spec.steps) {
     const char* reason = why_not_capturable(spec, run, options.seeded);
     if (reason == nullptr) continue;
-    const Step& step = steps_[static_cast<size_t>(run.step)];
-    const IrValue& value = graph_->values[static_cast<size_t>(
-        slots_[static_cast<size_t>(step.node == nullptr ? step.inputs[0] : step.outputs[0])]
-            .value)];
+    const Step& step = *run.step;
     const bool random = step.op != nullptr && (step.op->flags & kOpRandom) != 0 && !run.dynamic;
     raise(CHIPDOCK_FAILED_PRECONDITION, stream, " is being captured, and ",
-          step.node == nullptr ? "the move of '" + value.name + "'" : describe(*step.node), " ",
-          reason,
+          step.node == nullptr ? "the move of " + name_of(step.inputs[0]) : describe(*step.node),
+          " ", reason,
           random ? "; give a seed to have the same numbers at each launch"
                  : "; end the capture and run the model outside of it");
   }

@@ -57,6 +57,7 @@ void PlanCompiler::place_all() {
   find_operators();
   fold_constants();
   settle_fused();
+  hand_down_constants();
   settle_layouts();
   find_needed();
   for (size_t i = 0; i < graph().nodes.size(); ++i) {
@@ -208,7 +209,7 @@ KernelChoice PlanCompiler::choose(const IrNode& node, Side side) const {
 
 void PlanCompiler::place(size_t index) {
   const IrNode& node = *graph().nodes[index];
-  if (is_control(node)) return place_control(node);
+  if (is_control(node)) return place_control(*graph().nodes[index]);
   if (host_ops_[index] != nullptr) return place_host(node, *host_ops_[index]);
   const Op& op = *ops_[index];
   Step step;
@@ -309,20 +310,22 @@ void PlanCompiler::connect(const IrNode& node, Step& step, Placement placement) 
   }
 }
 
-void PlanCompiler::place_control(const IrNode& node) {
+void PlanCompiler::place_control(IrNode& node) {
   Step step;
   step.kind = StepKind::kControl;
   step.node = &node;
   // Counts and conditions steer the host; loop-carried values and captures stay on the device.
   if (node.op == "If") step.host_inputs = 1;
   if (node.op == "Loop") step.host_inputs = 3;
-  for (const IrSubgraph& body : node.subgraphs) {
+  for (IrSubgraph& body : node.subgraphs) {
     PlanCompiler inner(body.graph, plan_->device_, plan_->host_, plan_->options_);
+    inner.in_body_ = true;
     inner.place_all();
     node_count_ += inner.node_count_;
     missing_.insert(missing_.end(), inner.missing_.begin(), inner.missing_.end());
     if (!missing_.empty()) continue;  // nothing will be made of it: only what is missing counts now
     step.bodies.push_back(inner.finish());
+    body.graph = step.bodies.back()->graph_;  // without its constants
     for (const NodeReport& line : step.bodies.back()->report()) plan_->report_.push_back(line);
     plan_->weight_bytes_ += step.bodies.back()->weight_bytes();
   }

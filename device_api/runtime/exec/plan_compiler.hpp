@@ -30,10 +30,11 @@ class PlanCompiler {
   void find_operators();
   void fold_constants();
   void settle_fused();
+  void hand_down_constants();
   void settle_layouts();
   void find_needed();
   void place(size_t index);
-  void place_control(const IrNode& node);
+  void place_control(IrNode& node);
   void place_host(const IrNode& node, const HostOp& op);
   void place_outputs();
   void upload_constants();
@@ -61,6 +62,7 @@ class PlanCompiler {
   bool is_constant(int32_t value) const { return constants_.count(value) != 0; }
   TensorRef constant_tensor(int32_t value) const;
   void set_constant(int32_t value, IrConstant constant);
+  IrSubgraph with_constants(const IrSubgraph& body) const;
   static void hash(HashedConstant& entry);
 
   int32_t new_slot(int32_t value, Side side);
@@ -90,7 +92,8 @@ class PlanCompiler {
     std::string node, reason;
   };
   std::vector<Missing> missing_;  ///< Nodes that nothing can run, those of bodies included.
-  size_t node_count_ = 0;         ///< Nodes of this graph and of its bodies.
+  bool in_body_ = false;
+  size_t node_count_ = 0;  ///< Nodes of this graph and of its bodies.
 };
 
 }  // namespace chipdock::runtime

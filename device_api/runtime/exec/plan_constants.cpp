@@ -26,7 +26,11 @@ void PlanCompiler::fold_constants() {
                      [&](int32_t v) { return v < 0 || is_constant(v); })) {
       continue;
     }
-    folded_[i] = fold(node, *op);
+    try {
+      folded_[i] = fold(node, *op);
+    } catch (const Error&) {
+      if (!in_body_) throw;  // a branch that does not fit is wrong only if it is taken
+    }
     if (folded_[i]) add_report(node, Placement::kFolded, "", "", plan_->host_->name());
   }
 }
@@ -178,6 +182,36 @@ void PlanCompiler::upload_constants() {
       tensor.buffer = nullptr;  // its shape is all that counts
     plan_->constant_slots_[index] = std::move(tensor);
   }
+}
+
+/// What a body reads of this graph and never changes becomes a constant of the body, which can fold
+/// and pack it. Nodes with bodies become this plan's own.
+void PlanCompiler::hand_down_constants() {
+  auto copy = std::make_shared<IrGraph>(graph());
+  bool any = false;
+  for (std::shared_ptr<IrNode>& node : copy->nodes) {
+    if (node->subgraphs.empty()) continue;
+    node = std::make_shared<IrNode>(*node);
+    for (IrSubgraph& body : node->subgraphs) body = with_constants(body);
+    any = true;
+  }
+  if (any) plan_->graph_ = std::move(copy);
+}
+
+IrSubgraph PlanCompiler::with_constants(const IrSubgraph& body) const {
+  IrSubgraph own;
+  own.attribute = body.attribute;
+  own.graph = std::make_shared<IrGraph>(*body.graph);
+  std::vector<int32_t>& inputs = own.graph->inputs;
+  for (const auto& [outer, inner] : body.captures) {
+    if (!is_constant(outer)) {
+      own.captures.emplace_back(outer, inner);
+      continue;
+    }
+    inputs.erase(std::remove(inputs.begin(), inputs.end(), inner), inputs.end());
+    own.graph->constants[inner] = constants_.at(outer).constant;
+  }
+  return own;
 }
 
 /// Lets go of what kernels have packed: a model would else hold its weights twice.

@@ -21,7 +21,7 @@ bool is_callers(const SlotState& slot) {
 }  // namespace
 
 const char* why_not_capturable(const Specialization& spec, const RunStep& run, bool same_numbers) {
-  const Step& step = spec.plan.steps()[static_cast<size_t>(run.step)];
+  const Step& step = *run.step;
   if (step.kind == StepKind::kControl) return "decides on the host what runs";
   if (step.kind == StepKind::kHost) return "has values that only the host can hold";
   if (step.kind == StepKind::kCopy)
@@ -61,7 +61,7 @@ std::vector<Segment> find_segments(const Specialization& spec, size_t longest,
   };
   for (size_t r = 0; r < spec.steps.size(); ++r) {
     const RunStep& run = spec.steps[r];
-    const Step& step = spec.plan.steps()[static_cast<size_t>(run.step)];
+    const Step& step = *run.step;
     if (why_not_capturable(spec, run, false) != nullptr ||
         std::any_of(step.inputs.begin(), step.inputs.end(), moves) ||
         std::any_of(step.outputs.begin(), step.outputs.end(), moves)) {

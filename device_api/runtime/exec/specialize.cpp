@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "exec/node_runner.hpp"
 
@@ -21,9 +22,12 @@ class Specializer {
 
   std::shared_ptr<Specialization> build() {
     set_up_slots();
-    for (size_t i = 0; i < plan_.steps_.size(); ++i) visit(static_cast<int32_t>(i));
+    for (size_t i = 0; i < plan_.steps_.size(); ++i) {
+      index_ = i;
+      visit(plan_.steps_[i]);
+    }
     mark_outputs();
-    lay_out_memory();
+    result_->lay_out_memory();
     return result_;
   }
 
@@ -31,13 +35,7 @@ class Specializer {
   SlotState& slot(int32_t s) { return result_->slots[static_cast<size_t>(s)]; }
 
   void set_up_slots() {
-    result_->slots.resize(plan_.slots_.size());
-    for (size_t i = 0; i < plan_.slots_.size(); ++i) {
-      const auto value = static_cast<size_t>(plan_.slots_[i].value);
-      result_->slots[i].dtype = plan_.graph_->values[value].dtype;
-      result_->slots[i].layout = plan_.graph_->values[value].layout;
-      result_->slots[i].root = static_cast<int32_t>(i);
-    }
+    add_slots(plan_);
     for (size_t i = 0; i < inputs_.size(); ++i) {
       SlotState& state = slot(plan_.input_slots_[i]);
       state.kind = SlotKind::kInput;
@@ -46,13 +44,27 @@ class Specializer {
       result_->key.push_back(static_cast<int64_t>(inputs_[i].size()));
       result_->key.insert(result_->key.end(), inputs_[i].begin(), inputs_[i].end());
     }
-    for (const auto& [index, tensor] : plan_.constant_slots_) {
-      SlotState& state = slot(index);
+  }
+
+  /// Those of the plan or of a branch; returns the number of the first.
+  int32_t add_slots(const Plan& of) {
+    const auto first = static_cast<int32_t>(result_->slots.size());
+    for (const Slot& given : of.slots_) {
+      const IrValue& value = of.graph_->values[static_cast<size_t>(given.value)];
+      SlotState& state = result_->slots.emplace_back();
+      state.side = given.side;
+      state.dtype = value.dtype;
+      state.layout = value.layout;
+      state.root = static_cast<int32_t>(result_->slots.size() - 1);
+    }
+    for (const auto& [index, tensor] : of.constant_slots_) {
+      SlotState& state = slot(first + index);
       state.kind = SlotKind::kConstant;
       state.dtype = tensor.dtype;
       state.dims = tensor.dims;
       state.fixed = tensor;
     }
+    return first;
   }
 
   bool is_fixed(int32_t s) {
@@ -61,21 +73,78 @@ class Specializer {
   /// Host address of a fixed slot's elements, also when the constant itself was uploaded.
   const TensorRef* host_tensor(int32_t s) { return is_fixed(s) ? &slot(s).fixed : nullptr; }
 
-  void visit(int32_t index) {
-    const Step& step = plan_.steps_[static_cast<size_t>(index)];
-    if (is_dynamic(step)) return add_dynamic(index, step);
+  void visit(const Step& step) {
+    if (const IrSubgraph* branch = known_branch(step)) return visit_branch(step, *branch);
+    if (is_dynamic(step)) return add_dynamic(step);
     switch (step.kind) {
       case StepKind::kCopy:
-        return visit_copy(index, step);
+        return visit_copy(step);
       case StepKind::kShapeOf:
         return visit_shape_of(step);
       case StepKind::kView:
         return visit_view(step);
       case StepKind::kLaunch:
-        return visit_launch(index, step);
+        return visit_launch(step);
       case StepKind::kControl:
       case StepKind::kHost:
-        return add_dynamic(index, step);
+        return add_dynamic(step);
+    }
+  }
+
+  RunStep& add_step(const Step& step) {
+    RunStep& run = result_->steps.emplace_back();
+    run.step = &step;
+    const bool own = &step == &plan_.steps_[index_];
+    const uint64_t number = own ? index_ : plan_.steps_.size() + result_->branch_steps.size();
+    run.seed_offset = number << 40;
+    return run;
+  }
+
+  /// The branch that an If is sure to take in every run of this signature, or NULL.
+  const IrSubgraph* known_branch(const Step& step) {
+    if (step.kind != StepKind::kControl || step.node->op != "If" || !is_fixed(step.inputs[0]))
+      return nullptr;
+    const TensorRef& condition = slot(step.inputs[0]).fixed;
+    if (condition.size() != 1 || condition.host() == nullptr) return nullptr;  // the run says why
+    const char* name = *condition.host() != 0 ? "then_branch" : "else_branch";
+    const auto& branches = step.node->subgraphs;
+    const auto found = std::find_if(branches.begin(), branches.end(),
+                                    [&](const IrSubgraph& b) { return b.attribute == name; });
+    const Plan& body = *step.bodies[static_cast<size_t>(found - branches.begin())];
+    std::vector<int32_t> results = body.output_slots_;
+    std::sort(results.begin(), results.end());
+    // A value under two names would need two places.
+    const bool apart = std::adjacent_find(results.begin(), results.end()) == results.end();
+    return apart ? &*found : nullptr;
+  }
+
+  /// The steps of the branch in place of the If: they read what it captures and write its outputs
+  /// where they are.
+  void visit_branch(const Step& step, const IrSubgraph& branch) {
+    const auto& branches = step.node->subgraphs;
+    const auto at = static_cast<size_t>(&branch - branches.data());
+    const Plan& body = *step.bodies[at];
+    size_t captures = step.node->inputs.size();
+    for (size_t b = 0; b < at; ++b) captures += branches[b].captures.size();
+    const int32_t first = add_slots(body);
+    std::vector<int32_t> place(body.slots_.size());
+    std::iota(place.begin(), place.end(), first);
+    for (size_t i = 0; i < body.input_slots_.size(); ++i)
+      place[static_cast<size_t>(body.input_slots_[i])] = step.inputs[captures + i];
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      if (step.outputs[i] >= 0) place[static_cast<size_t>(body.output_slots_[i])] = step.outputs[i];
+    }
+    for (const Step& given : body.steps_) {
+      Step& own = result_->branch_steps.emplace_back(given);
+      for (auto* slots : {&own.inputs, &own.outputs}) {
+        for (int32_t& s : *slots) s = s < 0 ? s : place[static_cast<size_t>(s)];
+      }
+      if (own.kind == StepKind::kCopy && slot(own.inputs[0]).side == slot(own.outputs[0]).side &&
+          slot(own.inputs[0]).kind != SlotKind::kDynamic) {
+        show(own.inputs[0], own.outputs[0], slot(own.inputs[0]).dims);  // both are of this plan
+      } else {
+        visit(own);
+      }
     }
   }
 
@@ -93,17 +162,15 @@ class Specializer {
     return step.op != nullptr && (step.op->flags & kOpDataDependent) != 0;
   }
 
-  void add_dynamic(int32_t index, const Step& step) {
+  void add_dynamic(const Step& step) {
     for (const int32_t s : step.outputs) {
       if (s < 0) continue;
       slot(s).kind = SlotKind::kDynamic;
       if (step.kind == StepKind::kView) slot(s).root = slot(step.inputs[0]).root;
     }
-    RunStep run;
-    run.step = index;
+    RunStep& run = add_step(step);
     run.dynamic = true;
     run.instance = step.instance;
-    result_->steps.push_back(std::move(run));
   }
 
   void set_fixed(int32_t s, TensorRef tensor) {
@@ -115,7 +182,7 @@ class Specializer {
     state.fixed = std::move(tensor);
   }
 
-  void visit_copy(int32_t index, const Step& step) {
+  void visit_copy(const Step& step) {
     const SlotState& from = slot(step.inputs[0]);
     if (from.kind == SlotKind::kStatic && from.bytes() <= kStaticBytes) {
       return set_fixed(step.outputs[0],
@@ -127,9 +194,7 @@ class Specializer {
     to.kind = SlotKind::kArena;
     to.dtype = from.dtype;
     to.dims = from.dims;
-    RunStep run;
-    run.step = index;
-    result_->steps.push_back(std::move(run));
+    add_step(step);
   }
 
   void visit_shape_of(const Step& step) {
@@ -162,10 +227,12 @@ class Specializer {
     return out;
   }
 
-  void visit_view(const Step& step) {
-    const Dims dims = infer(step)[0].dims;
-    const SlotState& from = slot(step.inputs[0]);
-    SlotState& to = slot(step.outputs[0]);
+  void visit_view(const Step& step) { show(step.inputs[0], step.outputs[0], infer(step)[0].dims); }
+
+  /// `view` shows the memory of `of` as `dims`.
+  void show(int32_t of, int32_t view, const Dims& dims) {
+    const SlotState& from = slot(of);
+    SlotState& to = slot(view);
     to.dims = dims;
     to.dtype = from.dtype;
     to.root = from.root;
@@ -175,11 +242,11 @@ class Specializer {
     to.fixed.dims = dims;
   }
 
-  void visit_launch(int32_t index, const Step& step) {
+  void visit_launch(const Step& step) {
     const std::vector<ShapeOutput> shapes = infer(step);
     std::shared_ptr<KernelInstance> instance = step.instance;
     if (instance == nullptr) instance = choose_with_shapes(step, shapes);
-    if (instance == nullptr) return add_dynamic(index, step);
+    if (instance == nullptr) return add_dynamic(step);
     if (compute_now(step, *instance, shapes)) return;
     for (size_t i = 0; i < shapes.size(); ++i) {
       if (step.outputs[i] < 0) continue;
@@ -192,11 +259,9 @@ class Specializer {
             layout_bytes(*instance->device(), state.layout, state.dtype, state.dims);
       }
     }
-    RunStep run;
-    run.step = index;
+    RunStep& run = add_step(step);
+    run.workspace_bytes = workspace_bytes(step, *instance);
     run.instance = std::move(instance);
-    run.workspace_bytes = workspace_bytes(step, *run.instance);
-    result_->steps.push_back(std::move(run));
   }
 
   std::shared_ptr<KernelInstance> choose_with_shapes(const Step& step,
@@ -305,91 +370,10 @@ class Specializer {
     }
   }
 
-  /// The largest sum of live activations if none had a private layout.
-  uint64_t plain_lower_bound(const std::vector<Lifetime>& lifetimes,
-                             const std::vector<int32_t>& owners) {
-    std::vector<Lifetime> plain = lifetimes;
-    for (size_t i = 0; i < plain.size(); ++i) plain[i].bytes = slot(owners[i]).plain_bytes();
-    return live_peak(plain);
-  }
-
-  void lay_out_memory() {
-    const auto count = static_cast<int32_t>(result_->slots.size());
-    std::vector<int32_t> first(static_cast<size_t>(count), -1),
-        last(static_cast<size_t>(count), -1);
-    std::vector<int32_t> last_read(static_cast<size_t>(count), -1);
-    for (size_t r = 0; r < result_->steps.size(); ++r) {
-      const Step& step = plan_.steps_[static_cast<size_t>(result_->steps[r].step)];
-      auto touch = [&](int32_t s) {
-        if (s < 0) return;
-        last_read[static_cast<size_t>(s)] = static_cast<int32_t>(r);
-        const auto root = static_cast<size_t>(slot(s).root);
-        if (first[root] < 0) first[root] = static_cast<int32_t>(r);
-        last[root] = static_cast<int32_t>(r);
-      };
-      for (int32_t s : step.outputs) touch(s);
-      for (int32_t s : step.inputs) touch(s);
-    }
-    for (int32_t s = 0; s < count; ++s) {
-      const int32_t at = last_read[static_cast<size_t>(s)];
-      const auto& outputs = plan_.output_slots_;
-      if (slot(s).kind == SlotKind::kDynamic && at >= 0 &&
-          std::count(outputs.begin(), outputs.end(), s) == 0) {
-        result_->steps[static_cast<size_t>(at)].release.push_back(s);
-      }
-    }
-    for (const Side side : {Side::kDevice, Side::kHost}) {
-      std::vector<Lifetime> lifetimes;
-      std::vector<int32_t> owners;  // slot, or -1 - run step for a workspace
-      for (int32_t s = 0; s < count; ++s) {
-        const SlotState& state = slot(s);
-        if (state.kind != SlotKind::kArena || state.root != s || state.bytes() == 0) continue;
-        if (plan_.slots_[static_cast<size_t>(s)].side != side || first[static_cast<size_t>(s)] < 0)
-          continue;
-        lifetimes.push_back(
-            {state.bytes(), first[static_cast<size_t>(s)], last[static_cast<size_t>(s)]});
-        owners.push_back(s);
-      }
-      if (side == Side::kDevice) {
-        std::vector<Lifetime> activations = lifetimes;
-        const MemoryPlan alone = plan_memory(activations, plan_.side_device(side).alignment());
-        result_->activation_bytes = alone.arena_bytes;
-        result_->activation_lower_bound = alone.lower_bound;
-        result_->layout_padding = alone.lower_bound - plain_lower_bound(lifetimes, owners);
-      }
-      for (size_t r = 0; r < result_->steps.size(); ++r) {
-        const RunStep& run = result_->steps[r];
-        if (run.workspace_bytes == 0 || plan_.steps_[static_cast<size_t>(run.step)].side != side)
-          continue;
-        lifetimes.push_back(
-            {run.workspace_bytes, static_cast<int32_t>(r), static_cast<int32_t>(r)});
-        owners.push_back(-1 - static_cast<int32_t>(r));
-      }
-      result_->memory[static_cast<size_t>(side)] =
-          plan_memory(lifetimes, plan_.side_device(side).alignment());
-      for (size_t i = 0; i < owners.size(); ++i) {
-        if (owners[i] >= 0) {
-          slot(owners[i]).offset = lifetimes[i].offset;
-        } else {
-          result_->steps[static_cast<size_t>(-1 - owners[i])].workspace_offset =
-              lifetimes[i].offset;
-        }
-      }
-    }
-    for (SlotState& state : result_->slots) state.offset = slot(state.root).offset;
-    const uint64_t limit = plan_.options_.memory_limit;
-    const uint64_t needed = plan_.weight_bytes_ + result_->memory[0].arena_bytes;
-    if (limit != 0 && needed > limit) {
-      raise(CHIPDOCK_OUT_OF_MEMORY, "these input shapes need ", needed, " bytes on ",
-            plan_.device_->name(), " (weights ", plan_.weight_bytes_,
-            ", activations and workspace ", result_->memory[0].arena_bytes,
-            "), memory_limit allows ", limit);
-    }
-  }
-
   Plan& plan_;
   std::shared_ptr<Specialization> result_;
   const std::vector<Dims>& inputs_;
+  size_t index_ = 0;  ///< Of the plan's step at hand.
 };
 
 std::shared_ptr<Specialization> specialize(Plan& plan, const std::vector<Dims>& inputs) {

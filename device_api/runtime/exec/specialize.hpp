@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan for one set of input shapes: every dim that can be known is computed once, small values
-// that follow from shapes are computed and kept, memory is laid out. What stays open
-// (data-dependent shapes, control flow) is marked dynamic and done at run time. Immutable once
-// built, but for its pool of frames.
+// that follow from shapes are computed and kept, the steps of a branch that is sure to be taken are
+// its own, memory is laid out. What stays open (data-dependent shapes, control flow) is marked
+// dynamic and done at run time. Immutable once built, but for its pool of frames.
 #ifndef CHIPDOCK_RUNTIME_EXEC_SPECIALIZE_HPP_
 #define CHIPDOCK_RUNTIME_EXEC_SPECIALIZE_HPP_
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -31,6 +32,7 @@ enum class SlotKind : uint8_t {
 
 struct SlotState {
   SlotKind kind = SlotKind::kUnused;
+  Side side = Side::kDevice;
   chipdock_dtype dtype{};
   Dims dims;
   int32_t root = -1;  ///< The slot whose memory this one shows; itself if it is no view.
@@ -50,8 +52,9 @@ struct SlotState {
 };
 
 struct RunStep {
-  int32_t step = 0;      ///< Index into Plan::steps().
-  bool dynamic = false;  ///< Done by the general way at run time.
+  const Step* step = nullptr;  ///< Of the plan, or of Specialization::branch_steps.
+  uint64_t seed_offset = 0;    ///< Streams of random numbers that never meet.
+  bool dynamic = false;        ///< Done by the general way at run time.
   std::shared_ptr<KernelInstance> instance;
   uint64_t workspace_bytes = 0;
   uint64_t workspace_offset = 0;
@@ -63,13 +66,18 @@ struct Specialization {
   ~Specialization();
 
   Plan& plan;
-  std::vector<int64_t> key;  ///< rank and dims of every input.
-  std::vector<SlotState> slots;
+  std::vector<int64_t> key;      ///< rank and dims of every input.
+  std::vector<SlotState> slots;  ///< The plan's, then those of branches that were taken in.
   std::vector<RunStep> steps;
+  std::deque<Step> branch_steps;        ///< Steps of branches, on the slots above.
   MemoryPlan memory[2];                 ///< By side; workspaces included.
   uint64_t activation_bytes = 0;        ///< Of memory[0], what activations alone need with sharing.
   uint64_t activation_lower_bound = 0;  ///< Largest sum of live activations.
   uint64_t layout_padding = 0;          ///< Of it, what private layouts take beside the elements.
+
+  /// Once all steps and slots are known (specialize_memory.cpp). Throws OUT_OF_MEMORY if the plan's
+  /// limit is too low.
+  void lay_out_memory();
 
   std::unique_ptr<Frame> take_frame();
   void give_frame(std::unique_ptr<Frame> frame);
