@@ -11,6 +11,7 @@ from api_support import FLOAT, INT64, model, reference, value
 from onnx import helper
 
 import chipdock
+import chipdock._defaults
 from chipdock.errors import InvalidArgumentError
 
 node = helper.make_node
@@ -197,3 +198,46 @@ def test_a_default_that_no_node_reads_may_be_given():
     )  # fmt: skip
     loaded = chipdock.load(proto)
     assert loaded.run({"x": X, "w": np.float32([2])})["y"].numpy().tolist() == (-X).tolist()
+
+
+def test_a_default_of_no_declared_type_has_that_of_its_value():
+    proto = affine()
+    proto.graph.input[1].ClearField("type")
+    loaded = chipdock.load(proto)
+    assert loaded.defaults[0].dtype == np.float32
+    got = loaded.run({"x": X, "scale": np.float32(3)})["y"].numpy()
+    np.testing.assert_array_equal(got, X * 3 + [1, 2, 3])
+
+
+def test_a_plan_that_is_there_does_not_wait_for_one_that_is_made(monkeypatch):
+    loaded = chipdock.load(affine())
+    scaled, shifted = {"x": X, "scale": np.float32(3)}, {"x": X, "shift": np.zeros(3, np.float32)}
+    loaded.run(scaled)
+    begun, end = threading.Event(), threading.Event()
+    lower = chipdock._defaults.lower
+
+    def slow(*arguments):
+        begun.set()
+        assert end.wait(30)
+        return lower(*arguments)
+
+    monkeypatch.setattr("chipdock._defaults.lower", slow)
+    thread = threading.Thread(target=loaded.run, args=(shifted,))
+    thread.start()
+    try:
+        assert begun.wait(30)
+        np.testing.assert_array_equal(loaded.run(scaled)["y"].numpy(), X * 3 + [1, 2, 3])
+    finally:
+        end.set()
+        thread.join()
+    np.testing.assert_array_equal(loaded.run(shifted)["y"].numpy(), X * 2)
+
+
+def test_a_plan_that_could_not_be_made_is_tried_again(monkeypatch):
+    loaded = chipdock.load(affine())
+    feeds = {"x": X, "scale": np.float32(3)}
+    with monkeypatch.context() as broken:
+        broken.setattr("chipdock._defaults.lower", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            loaded.run(feeds)
+    np.testing.assert_array_equal(loaded.run(feeds)["y"].numpy(), X * 3 + [1, 2, 3])

@@ -62,6 +62,65 @@ def test_a_child_gets_forked_and_the_parent_goes_on(end):
     assert same
 
 
+HELD = """
+import json, os, signal, threading, numpy as np, onnx, chipdock
+from api_support import *
+proto = model(
+    [onnx.helper.make_node("Mul", ["x", "w"], ["y"])], [value("x"), value("w", shape=[])],
+    [value("y")], {"w": np.float32(2)},
+)
+loaded = chipdock.load(proto)
+feeds = {"x": np.ones(3, np.float32), "w": np.float32(3)}
+binding = loaded.bind().input("x", feeds["x"])
+loaded.run(feeds)
+calls = {
+    "run": lambda: loaded.run(feeds), "binding": binding.run,
+    "device": lambda: chipdock.device("cpu:0").sync(),
+}
+import chipdock._registry
+variants = loaded._variants
+locks = [variants._lock, binding._lock, chipdock._registry._lock]
+locks += [v._lock for v in variants._variants.values()]
+taken, fork_done = threading.Event(), threading.Event()
+def hold():
+    for lock in locks:
+        lock.acquire()
+    taken.set()
+    fork_done.wait()
+    for lock in locks:
+        lock.release()
+holder = threading.Thread(target=hold)
+holder.start()
+taken.wait()
+read, write = os.pipe()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    results = {}
+    for name, call in calls.items():
+        try:
+            call()
+            results[name] = "OK"
+        except chipdock.ChipdockError as error:
+            results[name] = error.code
+    os.write(write, json.dumps(results).encode())
+    os.close(write)
+    os._exit(0)
+os.close(write)
+text = b"".join(iter(lambda: os.read(read, 65536), b""))
+fork_done.set()
+holder.join()
+assert os.waitpid(child, 0)[1] == 0
+assert loaded.run(feeds)["y"].numpy().tolist() == [3, 3, 3]
+assert binding.run()["y"].numpy().tolist() == [2, 2, 2]
+print(text.decode())
+"""
+
+
+def test_a_lock_that_another_thread_held_does_not_hang_the_child():
+    assert python_json(HELD) == dict.fromkeys(["run", "binding", "device"], "FORKED")
+
+
 def test_spawned_workers_work():
     code = """
 import json, multiprocessing, sys

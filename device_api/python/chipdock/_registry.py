@@ -59,7 +59,7 @@ class PluginReport:
         return self.plugin.name if self.plugin is not None else self.manifest.name
 
 
-# A plugin in a forked child is of no use (FORKED), so the locks need no care across fork.
+# Another in a forked child: a plugin is of no use there (FORKED), but must not hang it either.
 _lock = threading.RLock()
 _reports: dict[str, PluginReport] = {}
 _devices: dict[tuple[str, int, str], "_core.Device"] = {}
@@ -336,4 +336,10 @@ def _close_all() -> None:
     _core.shutdown_all()
 
 
+def _renew_lock() -> None:
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
+
+
 atexit.register(_close_all)
+os.register_at_fork(after_in_child=_renew_lock)

@@ -2,7 +2,6 @@
 """Loading and running ONNX models."""
 
 import os
-import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
@@ -14,6 +13,7 @@ from chipdock import _core
 from chipdock._defaults import Variants, default_inputs
 from chipdock._environment import choice
 from chipdock._explain import CapturedSegment, Explanation, NodePlacement
+from chipdock._forks import lock_of
 from chipdock._inputs import as_input
 from chipdock._lower import lower
 from chipdock._onnx_file import read_model
@@ -203,7 +203,7 @@ class Binding:
         self._model = model
         self._inputs: dict[str, object] = {}
         self._outputs: dict[str, _core.Array] = {}
-        self._lock = threading.Lock()
+        self._lock = lock_of(self)
 
     def input(self, name: str, value: ArrayLike) -> "Binding":
         """Bind an input; returns self.
