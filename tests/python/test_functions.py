@@ -205,3 +205,19 @@ def test_a_loss_of_bfloat16_is_rounded_once(weights, outputs):
         assert mine.dtype == scores.dtype
         rounded = theirs.numpy().astype(scores.dtype)
         np.testing.assert_array_equal(mine.numpy().view(np.uint16), rounded.view(np.uint16))
+
+
+def test_a_loss_of_bfloat16_leaves_every_name_to_the_model():
+    names = ["y/0", "labels", "y/2", "y/wide"]
+    bf16 = onnx.TensorProto.BFLOAT16
+    loss = helper.make_node("SoftmaxCrossEntropyLoss", names[:3], ["y", "y/wide"])
+    kinds = [bf16, onnx.TensorProto.INT64, bf16, bf16]
+    values = [helper.make_tensor_value_info(n, k, None) for n, k in zip(names, kinds, strict=True)]
+    y = helper.make_tensor_value_info("y", bf16, [])
+    graph = helper.make_graph([loss], "g", values[:3], [y, values[3]])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    scores, weights = np.eye(3, dtype=ml_dtypes.bfloat16), np.ones(3, ml_dtypes.bfloat16)
+    feeds = dict(zip(names, [scores, np.int64([0, 1, 2]), weights], strict=False))
+    got = chipdock.load(proto).run(feeds)
+    assert float(got["y"].numpy()) == pytest.approx(np.log(np.e + 2) - 1, rel=2**-8)
+    assert got["y/wide"].shape == (3, 3)

@@ -183,6 +183,26 @@ def test_random_numbers_like_strings_need_a_dtype():
         chipdock.load(proto)
 
 
+def test_random_numbers_like_strings_leave_every_name_to_the_model():
+    nodes = [
+        node("Neg", ["y/shape"], ["y/zeros"]), node("RandomNormalLike", ["x"], ["y"], dtype=FLOAT),
+        node("Add", ["y", "y/zeros"], ["a"]), node("Add", ["a", "y/shape"], ["z"]),
+    ]  # fmt: skip
+    outputs = [value("y"), value("z")]
+    loaded = chipdock.load(model(nodes, [text("x"), value("y/shape")], outputs))
+    got = loaded.run({"x": WORDS, "y/shape": np.ones((2, 3), np.float32)})
+    np.testing.assert_allclose(got["z"].numpy(), got["y"].numpy(), atol=1e-6)
+    nobody = model([node("RandomNormalLike", ["x"], [], dtype=FLOAT)], [text("x")], [text("x")])
+    assert chipdock.load(nobody).run({"x": WORDS})["x"].tolist() == WORDS.tolist()
+
+
+def test_random_numbers_like_strings_before_constant_of_shape_are_refused():
+    nodes = [node("RandomNormalLike", ["x"], ["y"], dtype=FLOAT)]
+    proto = model(nodes, [text("x")], [value("y")], opset=8)
+    with pytest.raises(chipdock.errors.UnsupportedError, match="of strings is done from opset 9"):
+        chipdock.load(proto)
+
+
 def test_numbers_of_six_bits_become_text_and_come_back():
     x = np.array([0.125, -7.5]).astype(ml_dtypes.float6_e2m3fn)
     kind = helper.np_dtype_to_tensor_dtype(x.dtype)

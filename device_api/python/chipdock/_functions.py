@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 from onnx import AttributeProto, defs
 
-__all__ = ["Expansion", "expand", "function_body"]
+__all__ = ["Expansion", "expand", "function_body", "prefix"]
 
 _numbers = itertools.count()
 
@@ -68,6 +68,11 @@ class Expansion:
         self.opsets = opsets
 
 
+def prefix(node: onnx.NodeProto) -> str:
+    """What names start with that are made for one node and meet no others."""
+    return f"{node.op_type}.{next(_numbers)}/"
+
+
 def expand(
     node: onnx.NodeProto, body: onnx.FunctionProto, schema: defs.OpSchema | None
 ) -> Expansion:
@@ -86,7 +91,7 @@ def expand(
         if description.default_value.type != AttributeProto.UNDEFINED:
             attributes[name] = description.default_value
     attributes |= {a.name: a for a in (*body.attribute_proto, *node.attribute)}
-    copier = _Copier(f"{node.op_type}.{next(_numbers)}/", attributes)
+    copier = _Copier(prefix(node), attributes)
     for inner, outer in wanted.items():
         # An output that is an input too, or one nobody wants, keeps a name of its own.
         if outer and inner not in names:

@@ -178,7 +178,7 @@ class _Lowering:
         inputs = [self._find(scope, node, name) for name in node.input]
         if schema is not None:
             check_types(scope.types, node, schema)
-        instead = stand_ins(node, scope.types)
+        instead = stand_ins(node, scope.types, self.opsets.get("", 1))
         for inner in instead:
             self.node(scope, inner)
         if instead or self._expanded(scope, node, domain, schema):
