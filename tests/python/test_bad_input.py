@@ -89,6 +89,57 @@ def test_duplicate_names_of_inputs_and_initializers():
     )
     weights.graph.initializer.append(onnx.numpy_helper.from_array(np.float32([2]), "w"))
     refuses(weights, "'w' is declared twice")
+    weights.graph.initializer.pop()
+    weights.graph.input.extend([value("w", shape=[1])] * 2)
+    refuses(weights, "input 'w' is declared twice")
+
+
+@pytest.mark.parametrize(
+    ("declared", "match"),
+    [
+        (value("w", INT64, [3]), "is declared int64, its initializer is float; correct"),
+        (
+            value("w", shape=[1]),
+            r"is declared with shape \[1\], its initializer has \[3\]; correct",
+        ),
+        (value("w", shape=[1, "n"]), r"with shape \[1, 'n'\], its initializer has \[3\]"),
+        (value("w", shape=["n"]), None),
+        (value("w"), None),
+        (onnx.ValueInfoProto(name="w"), None),
+    ],
+)
+@pytest.mark.parametrize("ir_version", [3, 10])
+def test_an_input_that_is_an_initializer_is_declared_as_that(declared, match, ir_version):
+    constants = {"w": np.float32([1, 2, 3])}
+    proto = model(
+        [node("Add", ["x", "w"], ["y"])], [value("x"), declared], [value("y")], constants, opset=8
+    )
+    proto.ir_version = ir_version
+    if match is not None:
+        refuses(proto, match)
+    else:
+        loaded = chipdock.load(proto)
+        assert loaded.run({"x": np.float32([1])})["y"].numpy().tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("name", "bits"), [("UINT4", 4), ("FLOAT4E2M1", 4), ("UINT2", 2), ("FLOAT6E2M3", 6)]
+)
+@pytest.mark.parametrize("count", [0, 1, 4, 5])
+def test_elements_below_a_byte_fill_their_bytes(name, bits, count):
+    """Too many bytes are as wrong as too few: the shape or the dtype is another."""
+    right = (count * bits + 7) // 8
+    for size in (right - 1, right, right + 1):
+        tensor = onnx.TensorProto(
+            name="w", data_type=getattr(onnx.TensorProto, name), dims=[count],
+            raw_data=bytes(max(size, 0)),
+        )  # fmt: skip
+        proto = model([node("Cast", ["w"], ["y"], to=1)], [], [value("y")], opset=28)
+        proto.graph.initializer.append(tensor)
+        if size == max(right, 0) or size < 0:
+            assert chipdock.load(proto).run({})["y"].shape == (count,)
+        else:
+            refuses(proto, f"needs {right} bytes, the model has {size}")
 
 
 def test_a_cycle_through_a_branch():

@@ -28,6 +28,7 @@ from chipdock._onnx_graph import (
     check_signature,
     check_types,
     constant_value,
+    formal_inputs,
     in_order,
     label,
     output_type,
@@ -79,12 +80,10 @@ class _Lowering:
         for sparse in stored.sparse_initializer:
             array = sparse_array(sparse, self.file)
             self._initializer(scope, sparse.values.name, array, sparse.values.data_type)
-        formal = [v for v in proto.input if v.name not in scope.numbers]
+        formal = formal_inputs(proto.input, scope.arrays, scope.types, scope.shapes)
         known = itertools.chain(given, itertools.repeat(None))
         inputs = [self._input(scope, v, t) for v, t in zip(formal, known, strict=False)]
         for value in inputs:
-            if value.name in scope.numbers:
-                raise bad(f"input {value.name!r} is declared twice")
             number = scope.declare(value.name)
             if outer is None and value.shape is not None:
                 names = [d if isinstance(d, str) else "" for d in value.shape]

@@ -37,14 +37,15 @@ _NUMPY: dict[int, np.dtype] = {
     onnx.TensorProto.UINT4: np.dtype(ml_dtypes.uint4),
 }
 # Elements below a byte share bytes in ONNX files, low part first, and onnx unpacks them; Source:
-# onnx.proto, TensorProto.raw_data.
-_PACKED = (
-    onnx.TensorProto.INT4,
-    onnx.TensorProto.UINT4,
-    onnx.TensorProto.FLOAT4E2M1,
-    # onnx has them since 1.20 and 1.23.
-    *(getattr(onnx.TensorProto, n, -1) for n in ("INT2", "UINT2", "FLOAT6E2M3", "FLOAT6E3M2")),
-)
+# onnx.proto, TensorProto.raw_data. Here by their bits; onnx has 2 since 1.20 and 6 since 1.23.
+_PACKED: dict[int, int] = {
+    getattr(onnx.TensorProto, name): bits
+    for name, bits in {
+        "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2, "FLOAT6E2M3": 6,
+        "FLOAT6E3M2": 6,
+    }.items()
+    if hasattr(onnx.TensorProto, name)
+}  # fmt: skip
 
 
 class ModelFile:
@@ -85,8 +86,15 @@ class ModelFile:
             self._own.close()
 
     def kept(self) -> "ModelFile":
-        """Return a copy that stays open when this one is closed, or its model is changed."""
-        own = None if self._own is None else os.fdopen(os.dup(self._own.fileno()), "rb")
+        """Return a copy that stays open when this one is closed, or its model is changed.
+
+        Raises:
+            InvalidArgumentError: This process has as many files open as it may.
+        """
+        try:
+            own = None if self._own is None else os.fdopen(os.dup(self._own.fileno()), "rb")
+        except OSError as error:
+            raise _bad(f"the file of {self.name} cannot be kept open: {error.strerror}") from error
         proto = onnx.ModelProto()
         proto.CopyFrom(self.proto)
         out = ModelFile(proto, self.folder, self.name, own)
@@ -253,13 +261,17 @@ def tensor_array(tensor: onnx.TensorProto, file: ModelFile) -> np.ndarray:
             f"tensor {tensor.name!r} has data_type {tensor.data_type}, which is unknown"
         ) from None
     raw = _external(tensor, file) if external else np.frombuffer(tensor.raw_data, np.uint8)
-    wanted = dtype.itemsize * int(np.prod(shape, dtype=object))
-    if raw.size != wanted:
-        raise _bad(f"tensor {tensor.name!r} of shape {shape} and {dtype} needs {wanted} bytes, "
-                   f"the model has {raw.size}")  # fmt: skip
+    _check_bytes(tensor, dtype.itemsize * int(np.prod(shape, dtype=object)), raw.size)
     if raw.ctypes.data % dtype.itemsize != 0:
         raw = raw.copy()
     return raw.view(dtype).reshape(shape)
+
+
+def _check_bytes(tensor: onnx.TensorProto, wanted: int, found: int) -> None:
+    if found != wanted:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+        raise _bad(f"tensor {tensor.name!r} of shape {tuple(tensor.dims)} and {dtype} needs "
+                   f"{wanted} bytes, the model has {found}")  # fmt: skip
 
 
 def _strings(tensor: onnx.TensorProto, shape: tuple[int, ...]) -> np.ndarray:
@@ -327,6 +339,9 @@ def _by_helper(tensor: onnx.TensorProto, file: ModelFile) -> np.ndarray:
             name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=raw
         )
         tensor = copy
+    if tensor.HasField("raw_data"):  # onnx takes what is too long
+        bits = _PACKED[tensor.data_type] * int(np.prod(tensor.dims, dtype=object))
+        _check_bytes(tensor, (bits + 7) // 8, len(tensor.raw_data))
     try:
         return np.ascontiguousarray(onnx.numpy_helper.to_array(tensor)).reshape(tuple(tensor.dims))
     except (ValueError, TypeError, KeyError) as error:

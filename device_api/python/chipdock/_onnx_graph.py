@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be said of an ONNX graph without lowering it: order, dtypes, and what does not fit."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -9,7 +9,14 @@ import onnx.helper
 from onnx import AttributeProto, defs
 
 from chipdock._onnx_file import ModelFile, sparse_array, tensor_array
-from chipdock._onnx_types import ValueInfo, inner_type, is_tensor, tensor_type, type_text
+from chipdock._onnx_types import (
+    ValueInfo,
+    inner_type,
+    is_tensor,
+    tensor_type,
+    type_text,
+    value_shape,
+)
 from chipdock.errors import InvalidArgumentError
 
 __all__ = [
@@ -19,6 +26,7 @@ __all__ = [
     "check_signature",
     "check_types",
     "constant_value",
+    "formal_inputs",
     "in_order",
     "label",
     "output_type",
@@ -42,6 +50,49 @@ def label(node: onnx.NodeProto) -> str:
         return f"node {node.name!r}"
     output = next(filter(None, node.output), None)
     return f"node (of output {output!r})" if output is not None else "node (of no output)"
+
+
+def formal_inputs(
+    values: Iterable[onnx.ValueInfoProto],
+    stored: Container[str],
+    types: Mapping[str, str],
+    shapes: Mapping[str, Sequence[int] | None],
+) -> list[onnx.ValueInfoProto]:
+    """Inputs of a graph that are no initializers as well.
+
+    Args:
+        values: All that are declared.
+        stored: Names of the initializers.
+        types: Of the initializers, by name.
+        shapes: Likewise.
+
+    Raises:
+        InvalidArgumentError: One is declared twice, or an initializer is not what is declared.
+    """
+    seen: set[str] = set()
+    formal = []
+    for value in values:
+        name = value.name
+        if name in seen:
+            raise bad(f"input {name!r} is declared twice")
+        seen.add(name)
+        if name not in stored:
+            formal.append(value)
+            continue
+        text, wanted = type_text(value.type), value_shape(value.type)
+        if text is not None and text != types[name]:
+            raise bad(f"input {name!r} is declared {plain(text)}, its initializer is "
+                      f"{plain(types[name])}; correct the declaration")  # fmt: skip
+        shape = shapes[name]
+        if wanted is not None and shape is not None and not _fits(shape, wanted):
+            raise bad(f"input {name!r} is declared with shape {list(wanted)}, its initializer has "
+                      f"{list(shape)}; correct the declaration")  # fmt: skip
+    return formal
+
+
+def _fits(shape: Sequence[int], wanted: Sequence[int | str | None]) -> bool:
+    pairs = zip(shape, wanted, strict=False)
+    return len(shape) == len(wanted) and all(w == d or not isinstance(w, int) for d, w in pairs)
 
 
 def check_signature(node: onnx.NodeProto, since: int, name: str, found: tuple[int, int]) -> None:
