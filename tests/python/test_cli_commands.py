@@ -60,6 +60,15 @@ def test_an_input_with_a_default_keeps_it_unless_it_is_named(tmp_path):
     assert [given["name"] for given in case["inputs"]] == ["x"]
     (case,) = document("run", "run", path, "--shape", "x=3,4", "--input", "b=3,4")["cases"]
     assert [given["name"] for given in case["inputs"]] == ["x", "b"]
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((1, 4), np.float32), "x"))
+    onnx.save(model, path)
+    result = call("run", path, "--input", "ones")
+    assert result.exit_code == 2  # both may be left out: which one is meant?
+    del model.graph.node[:], model.graph.input[1:], model.graph.initializer[:1]
+    model.graph.node.append(onnx.helper.make_node("Neg", ["x"], [model.graph.output[0].name]))
+    onnx.save(model, path)
+    (case,) = document("run", "run", path, "--input", "zeros")["cases"]
+    assert [given["name"] for given in case["inputs"]] == ["x"]
     result = call("run", path, "--input", "c=ones")
     assert result.exit_code == 2
     assert "names no input of the model: 'c'" in result.stderr

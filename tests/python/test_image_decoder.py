@@ -14,7 +14,7 @@ from api_support import model, value
 from onnx import TensorProto, helper
 
 import chipdock
-from chipdock.errors import InvalidArgumentError, UnavailableError
+from chipdock.errors import InvalidArgumentError, OutOfMemoryError, UnavailableError
 
 UINT8 = TensorProto.UINT8
 # Pillow's name of each format, and whether it keeps pixels as they are.
@@ -158,6 +158,16 @@ def test_an_interrupt_inside_the_decoder_comes_out_as_it_is(monkeypatch):
     monkeypatch.setattr("chipdock._images.decode", interrupted)
     with pytest.raises(KeyboardInterrupt):
         decode(b"whatever")
+
+
+def test_memory_that_runs_out_in_the_decoder_is_said_to():
+    def full(*_, **__):
+        raise MemoryError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("PIL.Image.open", full)
+        with pytest.raises(OutOfMemoryError, match=r"an image of 8 bytes does not fit.*'eye'"):
+            decode(b"whatever")
 
 
 def test_threads_decode_side_by_side():

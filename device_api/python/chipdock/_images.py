@@ -49,8 +49,8 @@ def decode(file: bytes, pixel_format: str) -> NDArray[np.uint8]:
         with PIL.Image.open(io.BytesIO(file), formats=FORMATS) as image:
             _check_size(image, PIL.Image.MAX_IMAGE_PIXELS)
             pixels = _pixels(image, "L" if pixel_format == "Grayscale" else "RGB")
-    except MemoryError:
-        raise
+    except MemoryError as error:
+        raise MemoryError(f"an image of {len(file)} bytes does not fit, decoded") from error
     except PIL.UnidentifiedImageError:
         text = f"{len(file)} bytes are no image; allowed are files of {', '.join(FORMATS)}"
         raise ValueError(text) from None

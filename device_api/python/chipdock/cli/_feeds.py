@@ -65,7 +65,10 @@ def _parse_shape(text: str, option: str) -> tuple[int, ...]:
 
 
 def _split(texts: Sequence[str], option: str, model: "Model") -> dict[str, str]:
-    """Return what was given by input name; a model with one input needs no name."""
+    """Return what was given by input name; a model with one input needs no name.
+
+    One with several inputs, all but one of which have defaults, needs none for that one either.
+    """
     needed = [info.name for info in model.inputs]
     names = needed + [info.name for info in model.defaults]
     found: dict[str, str] = {}
@@ -74,8 +77,8 @@ def _split(texts: Sequence[str], option: str, model: "Model") -> dict[str, str]:
         name = max((n for n in names if text.startswith(f"{n}=")), key=len, default=None)
         if name is not None:
             found[name] = text[len(name) + 1 :]
-        elif "=" not in text and len(needed) == 1:
-            found[needed[0]] = text
+        elif "=" not in text and len(needed or names) == 1:
+            found[(needed or names)[0]] = text
         else:
             wrong = text.partition("=")[0]
             hint = did_you_mean(wrong, names)
