@@ -21,6 +21,8 @@ constexpr int64_t kMostPanels = 16;
 constexpr int64_t kChunkRows = 256;
 // Multiply-adds below which another thread costs more than it saves.
 constexpr int64_t kTaskWork = int64_t{64} * 1024;
+// Elements to be packed below which the same holds.
+constexpr int64_t kPackGrain = int64_t{32} * 1024;
 
 }  // namespace
 
@@ -176,23 +178,47 @@ void gemm_run_here(const GemmWork<T>& work, T* scratch) {
   for (int64_t task = 0; task < cut.tasks; ++task) run_task(work, isa, blocks, cut, task, scratch);
 }
 
+namespace {
+
+/// A block of a tile's rows.
+template <class T>
+void pack_rows(const T* source, int64_t row, int64_t column, int64_t rows, int64_t k, T* target) {
+  if (column == 1) return transpose(source, row, rows, k, target, rows);
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* from = source + r * row;
+    for (int64_t j = 0; j < k; ++j) target[j * rows + r] = from[j * column];
+  }
+}
+
+}  // namespace
+
 template <class T>
 void gemm_pack_a(const T* source, int64_t row, int64_t column, int64_t m, int64_t k, T* target,
                  int64_t first, int64_t end) {
   const GemmRowBlocks blocks = gemm_row_blocks<T>(m);
   for (int64_t i = first; i < std::min(blocks.count, end); ++i) {
     const int64_t begin = blocks.begin(i);
-    const int64_t rows = blocks.begin(i + 1) - begin;
-    T* to = target + begin * k;
-    if (column == 1) {
-      transpose(source + begin * row, row, rows, k, to, rows);
-      continue;
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      const T* from = source + (begin + r) * row;
-      for (int64_t j = 0; j < k; ++j) to[j * rows + r] = from[j * column];
-    }
+    pack_rows(source + begin * row, row, column, blocks.begin(i + 1) - begin, k,
+              target + begin * k);
   }
+}
+
+template <class T>
+void gemm_pack_a(const Context& context, const T* source, int64_t count, int64_t step, int64_t row,
+                 int64_t column, int64_t m, int64_t k, T scale, T* target) {
+  if (m == 0) return;
+  const GemmRowBlocks blocks = gemm_row_blocks<T>(m);
+  const int64_t grain = std::max<int64_t>(1, kPackGrain * blocks.count / (m * k + 1));
+  context.parallel_for(count * blocks.count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = blocks.begin(i % blocks.count);
+      const int64_t rows = blocks.begin(i % blocks.count + 1) - first;
+      T* const to = target + (i / blocks.count * m + first) * k;
+      pack_rows(source + i / blocks.count * step + first * row, row, column, rows, k, to);
+      if (scale == T(1)) continue;
+      for (int64_t j = 0; j < rows * k; ++j) to[j] *= scale;
+    }
+  });
 }
 
 template <class T>
@@ -249,17 +275,19 @@ GemmPanel<T> GemmB<T>::panel(int64_t m, int64_t k, int64_t k_begin, int64_t k_en
   return {scratch, isa.cols};
 }
 
-#define CHIPDOCK_CPU_GEMM(T)                                                              \
-  template GemmRowBlocks gemm_row_blocks<T>(int64_t);                                     \
-  template uint64_t gemm_scratch_bytes<T>(const Context&);                                \
-  template void gemm_run<T>(const Context&, const GemmWork<T>&, T*);                      \
-  template void gemm_run_here<T>(const GemmWork<T>&, T*);                                 \
-  template void gemm_pack_a<T>(const T*, int64_t, int64_t, int64_t, int64_t, T*, int64_t, \
-                               int64_t);                                                  \
-  template void gemm_pack_panel<T>(const T*, int64_t, int64_t, int64_t, int, T*);         \
-  template int64_t gemm_packed_b_size<T>(int64_t, int64_t);                               \
-  template void gemm_pack_b<T>(const T*, int64_t, int64_t, int64_t, int64_t, T*);         \
-  template std::string gemm_layout<T>(const char*);                                       \
+#define CHIPDOCK_CPU_GEMM(T)                                                                 \
+  template GemmRowBlocks gemm_row_blocks<T>(int64_t);                                        \
+  template uint64_t gemm_scratch_bytes<T>(const Context&);                                   \
+  template void gemm_run<T>(const Context&, const GemmWork<T>&, T*);                         \
+  template void gemm_run_here<T>(const GemmWork<T>&, T*);                                    \
+  template void gemm_pack_a<T>(const T*, int64_t, int64_t, int64_t, int64_t, T*, int64_t,    \
+                               int64_t);                                                     \
+  template void gemm_pack_a<T>(const Context&, const T*, int64_t, int64_t, int64_t, int64_t, \
+                               int64_t, int64_t, T, T*);                                     \
+  template void gemm_pack_panel<T>(const T*, int64_t, int64_t, int64_t, int, T*);            \
+  template int64_t gemm_packed_b_size<T>(int64_t, int64_t);                                  \
+  template void gemm_pack_b<T>(const T*, int64_t, int64_t, int64_t, int64_t, T*);            \
+  template std::string gemm_layout<T>(const char*);                                          \
   template struct GemmB<T>;
 CHIPDOCK_CPU_GEMM(float)
 CHIPDOCK_CPU_GEMM(double)

@@ -71,6 +71,11 @@ GemmRowBlocks gemm_row_blocks(int64_t m);
 template <class T>
 void gemm_pack_a(const T* source, int64_t row, int64_t column, int64_t m, int64_t k, T* target,
                  int64_t first = 0, int64_t end = INT64_MAX);
+/// The same for `scale` A by the threads of a launch, as `count` matrices that lie `step` apart and
+/// are packed one behind the other.
+template <class T>
+void gemm_pack_a(const Context& context, const T* source, int64_t count, int64_t step, int64_t row,
+                 int64_t column, int64_t m, int64_t k, T scale, T* target);
 
 /// Packs B whole: panel after panel, each k rows of panel width. `target` has gemm_packed_b_size
 /// elements.

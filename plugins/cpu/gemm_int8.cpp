@@ -17,6 +17,8 @@ constexpr int64_t kMostPanels = 16;
 constexpr int64_t kChunkRows = 256;
 // Word products below which another thread costs more than it saves.
 constexpr int64_t kTaskWork = int64_t{64} * 1024;
+// Bytes to be packed below which the same holds.
+constexpr int64_t kPackGrain = int64_t{32} * 1024;
 
 GemmRowBlocks row_blocks(int64_t m) {
   const int64_t most = dot_isa().rows;
@@ -150,35 +152,59 @@ void dot_run(const Context& context, const DotWork& work, void* scratch) {
 
 int64_t dot_packed_a_size(int64_t m, int64_t k) { return m * (dot_words(k) + 1); }
 
-void dot_pack_a(const uint8_t* source, int64_t row, int64_t column, int64_t m, int64_t k,
-                DotCode code, int32_t* target) {
+namespace {
+
+/// A block of a tile's rows from `begin` on, and their sums.
+void pack_rows(const uint8_t* source, int64_t row, int64_t column, int64_t m, int64_t k,
+               int64_t begin, int64_t end, DotCode code, int32_t* target) {
   const DotIsa& isa = dot_isa();
   const auto sum_of = CHIPDOCK_CPU_DISPATCH(dot_sum);
-  const GemmRowBlocks blocks = row_blocks(m);
   const int64_t words = dot_words(k);
   const int64_t whole = k / isa.parts;
+  const int64_t rows = end - begin;
   int32_t* const sums = target + m * words;
-  for (int64_t i = 0; i < blocks.count; ++i) {
-    const int64_t begin = blocks.begin(i);
-    const int64_t rows = blocks.begin(i + 1) - begin;
-    for (int64_t r = 0; r < rows; ++r) {
-      const uint8_t* from = source + (begin + r) * row;
-      DotRows pack = {{}, isa.parts, isa.parts * column, whole, nullptr, rows, code};
-      pack.words = target + begin * words + r;
-      for (int p = 0; p < isa.parts; ++p) pack.rows[p] = from + p * column;
-      if (whole > 0) isa.pack(pack);
-      if (whole < words) {
-        for (int p = 0; p < isa.parts; ++p) pack.rows[p] += whole * pack.step;
-        pack.count = static_cast<int>(k - whole * isa.parts);
-        pack.words += whole * rows;
-        pack.n = 1;
-        isa.pack(pack);
-      }
-      const auto shift = static_cast<uint32_t>(k) * static_cast<uint32_t>(code.shift());
-      const auto sum = static_cast<uint32_t>(sum_of(from, column, k, code.is_signed));
-      sums[begin + r] = static_cast<int32_t>(sum + shift);
+  for (int64_t r = 0; r < rows; ++r) {
+    const uint8_t* from = source + (begin + r) * row;
+    DotRows pack = {{}, isa.parts, isa.parts * column, whole, nullptr, rows, code};
+    pack.words = target + begin * words + r;
+    for (int p = 0; p < isa.parts; ++p) pack.rows[p] = from + p * column;
+    if (whole > 0) isa.pack(pack);
+    if (whole < words) {
+      for (int p = 0; p < isa.parts; ++p) pack.rows[p] += whole * pack.step;
+      pack.count = static_cast<int>(k - whole * isa.parts);
+      pack.words += whole * rows;
+      pack.n = 1;
+      isa.pack(pack);
     }
+    const auto shift = static_cast<uint32_t>(k) * static_cast<uint32_t>(code.shift());
+    const auto sum = static_cast<uint32_t>(sum_of(from, column, k, code.is_signed));
+    sums[begin + r] = static_cast<int32_t>(sum + shift);
   }
+}
+
+}  // namespace
+
+void dot_pack_a(const uint8_t* source, int64_t row, int64_t column, int64_t m, int64_t k,
+                DotCode code, int32_t* target) {
+  const GemmRowBlocks blocks = row_blocks(m);
+  for (int64_t i = 0; i < blocks.count; ++i) {
+    pack_rows(source, row, column, m, k, blocks.begin(i), blocks.begin(i + 1), code, target);
+  }
+}
+
+void dot_pack_a(const Context& context, const uint8_t* source, int64_t count, int64_t m, int64_t k,
+                DotCode code, int32_t* target) {
+  if (m == 0) return;
+  const GemmRowBlocks blocks = row_blocks(m);
+  const int64_t grain = std::max<int64_t>(1, kPackGrain * blocks.count / (m * k + 1));
+  context.parallel_for(count * blocks.count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t member = i / blocks.count;
+      const int64_t block = i % blocks.count;
+      pack_rows(source + member * m * k, k, 1, m, k, blocks.begin(block), blocks.begin(block + 1),
+                code, target + member * dot_packed_a_size(m, k));
+    }
+  });
 }
 
 void dot_pack_panel(const uint8_t* source, int64_t row, int64_t column, int64_t k, int cols,

@@ -30,6 +30,9 @@ int32_t dot_filled_word(int32_t value);
 /// sums of the encoded rows behind. All sizes in int32_t.
 void dot_pack_a(const uint8_t* source, int64_t row, int64_t column, int64_t m, int64_t k,
                 DotCode code, int32_t* target);
+/// The same by the threads of a launch, as `count` dense matrices, packed dot_packed_a_size apart.
+void dot_pack_a(const Context& context, const uint8_t* source, int64_t count, int64_t m, int64_t k,
+                DotCode code, int32_t* target);
 int64_t dot_packed_a_size(int64_t m, int64_t k);
 inline const int32_t* dot_row_sums(const int32_t* packed, int64_t m, int64_t k) {
   return packed + m * dot_words(k);

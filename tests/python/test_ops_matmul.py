@@ -20,6 +20,7 @@ SHAPES = [
     ((2, 3, 17, 40), (3, 40, 19)), ((5,), (5,)), ((5,), (2, 5, 3)), ((2, 4, 5), (5,)),
     ((12, 64, 32), (12, 32, 64)), ((1, 7, 2, 3), (4, 1, 3, 5)), ((2, 3, 4), (1, 1, 4, 6)),
     ((64, 512), (512, 512)), ((31, 1100), (1100, 33)), ((16, 3), (3, 16)), ((15, 3), (3, 17)),
+    ((3, 90, 400), (3, 400, 10)),
 ]  # fmt: skip
 
 
@@ -33,7 +34,9 @@ def bound(a, b, y, k):
     magnitude = np.matmul(np.abs(a).astype(np.float64), np.abs(b).astype(np.float64))
     growth = min(k, 6 * math.sqrt(k)) * work
     out = HALVES.get(y.dtype, work)
-    return growth * magnitude + out * np.abs(y).astype(np.float64) + 1e-30
+    # Below the smallest normal number results are equally far apart.
+    least = float(ml_dtypes.finfo(y.dtype).smallest_normal)
+    return growth * magnitude + out * np.maximum(np.abs(y).astype(np.float64), least) + 1e-30
 
 
 def check_matmul(a, b, **options):
@@ -119,6 +122,11 @@ def test_gemm_transposes_and_scales(ta, tb, alpha, dtype):
     a = normal(19, 21, dtype=dtype) if ta else normal(21, 19, dtype=dtype)
     b = normal(37, 19, dtype=dtype) if tb else normal(19, 37, dtype=dtype)
     check_gemm(a, b, normal(37, dtype=dtype), alpha=alpha, beta=0.25, ta=ta, tb=tb)
+
+
+@pytest.mark.parametrize("ta", [0, 1])
+def test_gemm_of_a_left_side_that_many_threads_pack(ta):
+    check_gemm(normal(401, 300) if ta else normal(300, 401), normal(401, 7), ta=ta)
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (37,), (1, 37), (21, 1), (21, 37), (1, 1)], ids=str)

@@ -8,6 +8,7 @@
 
 #include "dynamic_bytes.hpp"
 #include "gemm_int8.hpp"
+#include "ops/numeric.hpp"
 #include "ops/quantization.hpp"
 #include "ops/rnn_cells.hpp"
 #include "ops/rnn_directions.hpp"
@@ -212,9 +213,12 @@ class DynamicLstm final : public Kernel {
     if (by.scale == 0) {
       std::fill_n(bytes, rows * k, uint8_t{0});
     } else {
-      CHIPDOCK_CPU_DISPATCH(quantize_bytes)(x, rows * k, by, bytes);
+      context.parallel_for(rows, row_grain(k), [&](int64_t begin, int64_t end) {
+        CHIPDOCK_CPU_DISPATCH(quantize_bytes)
+        (x + begin * k, (end - begin) * k, by, bytes + begin * k);
+      });
     }
-    dot_pack_a(bytes, k, 1, rows, k, dot_code(false, false), packed);
+    dot_pack_a(context, bytes, 1, rows, k, dot_code(false, false), packed);
     return by;
   }
 

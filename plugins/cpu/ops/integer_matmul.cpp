@@ -154,15 +154,7 @@ class ByteMatMul final : public Kernel {
 
  private:
   static void pack_a(const Context& context, const Sizes& s, DotCode code, int32_t* packed) {
-    const uint8_t* const a = context.input(0).as<uint8_t>();
-    const int64_t size = s.m * s.k;
-    context.parallel_for(s.batch_a, std::max<int64_t>(1, kGrain / (size + 1)),
-                         [&](int64_t begin, int64_t end) {
-                           for (int64_t i = begin; i < end; ++i) {
-                             dot_pack_a(a + i * size, s.k, 1, s.m, s.k, code,
-                                        packed + i * dot_packed_a_size(s.m, s.k));
-                           }
-                         });
+    dot_pack_a(context, context.input(0).as<uint8_t>(), s.batch_a, s.m, s.k, code, packed);
   }
 
   /// Sets what end() adds and multiplies; see gemm_int8.hpp for the sum.

@@ -102,7 +102,7 @@ class Recurrent final : public Kernel {
     const auto* r = static_cast<const T*>(context.packed_input(2));
     if (w == nullptr) pack_w(b.in[1], e, b.w);
     if (r == nullptr) pack_r(b.in[2], e, b.r);
-    gemm_pack_a(b.in[0], e.inputs, 1, e.steps * e.batch, e.inputs, b.packed_x);
+    gemm_pack_a(context, b.in[0], 1, 0, e.inputs, 1, e.steps * e.batch, e.inputs, T(1), b.packed_x);
     run_directions(context, e.directions, e.batch * e.gates * e.hidden * e.hidden,
                    [&](const Context& its, int64_t d, int64_t lane) {
                      run_direction(its, e, d, (w != nullptr ? w : b.w) + d * w_size(e),

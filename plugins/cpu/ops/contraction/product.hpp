@@ -238,13 +238,18 @@ void run_product(const Context& context, const ProductPlan& plan) {
   T* wide = half ? carver.take<T>(plan.size_y()) : y.mut<T>();
   T* c = plan.view_y.copied ? carver.take<T>(plan.size_y()) : wide;
   const int64_t size = plan.m * plan.k;
-  over(context, plan.batch, std::max<int64_t>(1, 32768 / (size + 1)),
-       [&](int64_t begin, int64_t end) {
-         for (int64_t i = begin; i < end; ++i) {
-           gemm_pack_a(a + plan.offset_a(i), plan.view_a.row, plan.view_a.column, plan.m, plan.k,
-                       packed + i * size);
-         }
-       });
+  const auto pack = [&](int64_t i) {
+    gemm_pack_a(context, a + plan.offset_a(i), 1, 0, plan.view_a.row, plan.view_a.column, plan.m,
+                plan.k, T(1), packed + i * size);
+  };
+  if (plan.batch == 1) {
+    pack(0);
+  } else {
+    over(context, plan.batch, std::max<int64_t>(1, 32768 / (size + 1)),
+         [&](int64_t begin, int64_t end) {
+           for (int64_t i = begin; i < end; ++i) pack(i);
+         });
+  }
   gemm_run<T>(context, EinsumWork<T>(plan, packed, b, c), scratch);
   if (plan.view_y.copied) copy_box(context, plan.scatter_y(), c, wide, sizeof(T));
   if constexpr (sizeof(T) == sizeof(float)) {
