@@ -50,6 +50,32 @@ uint64_t gemm_scratch_bytes(const Context& context) {
 
 namespace {
 
+/// to[j * to_row + i] = from[i * row + j] for i < rows, j < cols.
+template <class T>
+void transpose(const T* from, int64_t row, int64_t rows, int64_t cols, T* to, int64_t to_row) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    CHIPDOCK_CPU_DISPATCH(transpose_f32)(from, row, rows, cols, to, to_row);
+  } else {
+    constexpr int64_t kStep = 16;  // Columns are taken in runs of a cache line.
+    for (int64_t begin = 0; begin < cols; begin += kStep) {
+      const int64_t end = std::min(cols, begin + kStep);
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = begin; j < end; ++j) to[j * to_row + i] = from[i * row + j];
+      }
+    }
+  }
+}
+
+/// A block of a tile's rows.
+template <class T>
+void pack_rows(const T* source, int64_t row, int64_t column, int64_t rows, int64_t k, T* target) {
+  if (column == 1) return transpose(source, row, rows, k, target, rows);
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* from = source + r * row;
+    for (int64_t j = 0; j < k; ++j) target[j * rows + r] = from[j * column];
+  }
+}
+
 /// How a product is cut into tasks: members, chunks of rows, groups of panels.
 struct Cut {
   int64_t panels, group, groups, chunks, tasks;
@@ -85,11 +111,13 @@ void run_task(const GemmWork<T>& work, const GemmIsa<T>& isa, const GemmRowBlock
   const int64_t count = std::min(cut.group, cut.panels - first);
   const int64_t row_end = blocks.count * (chunk + 1) / cut.chunks;
   GemmTile<T> tile;
-  tile.a = work.a(member);
+  const T* const a = work.a(member);
+  const T* bias = work.bias(member);
+  tile.a = a;
   tile.a_k = work.k;
   tile.c_row = work.c_row;
   tile.rows = work.m;
-  tile.bias = work.bias(member);
+  tile.bias = bias;
   T* const c = work.c(member);
   const T* start = work.start(member);
   const T* column_bias = work.column_bias();
@@ -105,16 +133,25 @@ void run_task(const GemmWork<T>& work, const GemmIsa<T>& isa, const GemmRowBlock
                              scratch + p * (tile.k_end - tile.k_begin) * isa.cols);
     }
     for (int64_t row = blocks.count * chunk / cut.chunks; row < row_end; ++row) {
+      int64_t before = 0;  // Rows of C ahead of those that the tile knows of.
       tile.row = row;
-      tile.row_end = row + 1;
+      if (work.a_row != 0) {
+        before = blocks.begin(row);
+        tile.rows = blocks.begin(row + 1) - before;
+        tile.row = 0;
+        tile.a = scratch;
+        tile.bias = bias != nullptr ? bias + before : nullptr;
+        pack_rows(a + before * work.a_row, work.a_row, 1, tile.rows, work.k, scratch);
+      }
+      tile.row_end = tile.row + 1;
       for (int64_t p = 0; p < count; ++p) {
         tile.b = panels[p].data;
         tile.b_row = panels[p].row;
         tile.cols = columns(p);
-        const int64_t column = (first + p) * isa.cols;
-        tile.c = c + column;
-        tile.start = start != nullptr ? start + column : nullptr;
-        tile.column_bias = column_bias != nullptr ? column_bias + column : nullptr;
+        const int64_t at = before * work.c_row + (first + p) * isa.cols;
+        tile.c = c + at;
+        tile.start = start != nullptr ? start + at : nullptr;
+        tile.column_bias = column_bias != nullptr ? column_bias + (first + p) * isa.cols : nullptr;
         isa.tile(tile);
       }
       if (tile.k_end < work.k) continue;
@@ -124,12 +161,20 @@ void run_task(const GemmWork<T>& work, const GemmIsa<T>& isa, const GemmRowBlock
                   std::min(count * isa.cols, work.n - column));
     }
     start = c;
-    tile.bias = column_bias = nullptr;
+    tile.bias = bias = column_bias = nullptr;
     tile.k_begin = tile.k_end;
   } while (tile.k_begin < work.k);
 }
 
 }  // namespace
+
+template <class T>
+bool gemm_packs_late(const Context& context, const GemmWork<T>& work) {
+  static_assert(kDepth * 32 * sizeof(T) <= kGroupBytes);  // A block of rows in a thread's scratch.
+  const GemmIsa<T>& isa = gemm_isa<T>();
+  const Cut cut = Cut::of(work, isa, slot_count(context), gemm_row_blocks<T>(work.m).count);
+  return cut.groups == 1 && work.k <= kDepth && isa.rows <= 32;
+}
 
 template <class T>
 void gemm_run(const Context& context, const GemmWork<T>& work, T* scratch) {
@@ -149,26 +194,6 @@ void gemm_run(const Context& context, const GemmWork<T>& work, T* scratch) {
   });
 }
 
-namespace {
-
-/// to[j * to_row + i] = from[i * row + j] for i < rows, j < cols.
-template <class T>
-void transpose(const T* from, int64_t row, int64_t rows, int64_t cols, T* to, int64_t to_row) {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    CHIPDOCK_CPU_DISPATCH(transpose_f32)(from, row, rows, cols, to, to_row);
-  } else {
-    constexpr int64_t kStep = 16;  // Columns are taken in runs of a cache line.
-    for (int64_t begin = 0; begin < cols; begin += kStep) {
-      const int64_t end = std::min(cols, begin + kStep);
-      for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = begin; j < end; ++j) to[j * to_row + i] = from[i * row + j];
-      }
-    }
-  }
-}
-
-}  // namespace
-
 template <class T>
 void gemm_run_here(const GemmWork<T>& work, T* scratch) {
   if (work.m == 0 || work.n == 0 || work.batch == 0) return;
@@ -177,20 +202,6 @@ void gemm_run_here(const GemmWork<T>& work, T* scratch) {
   const Cut cut = Cut::of(work, isa, 1, blocks.count);
   for (int64_t task = 0; task < cut.tasks; ++task) run_task(work, isa, blocks, cut, task, scratch);
 }
-
-namespace {
-
-/// A block of a tile's rows.
-template <class T>
-void pack_rows(const T* source, int64_t row, int64_t column, int64_t rows, int64_t k, T* target) {
-  if (column == 1) return transpose(source, row, rows, k, target, rows);
-  for (int64_t r = 0; r < rows; ++r) {
-    const T* from = source + r * row;
-    for (int64_t j = 0; j < k; ++j) target[j * rows + r] = from[j * column];
-  }
-}
-
-}  // namespace
 
 template <class T>
 void gemm_pack_a(const T* source, int64_t row, int64_t column, int64_t m, int64_t k, T* target,
@@ -278,6 +289,7 @@ GemmPanel<T> GemmB<T>::panel(int64_t m, int64_t k, int64_t k_begin, int64_t k_en
 #define CHIPDOCK_CPU_GEMM(T)                                                                 \
   template GemmRowBlocks gemm_row_blocks<T>(int64_t);                                        \
   template uint64_t gemm_scratch_bytes<T>(const Context&);                                   \
+  template bool gemm_packs_late<T>(const Context&, const GemmWork<T>&);                      \
   template void gemm_run<T>(const Context&, const GemmWork<T>&, T*);                         \
   template void gemm_run_here<T>(const GemmWork<T>&, T*);                                    \
   template void gemm_pack_a<T>(const T*, int64_t, int64_t, int64_t, int64_t, T*, int64_t,    \

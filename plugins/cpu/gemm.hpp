@@ -32,10 +32,11 @@ class GemmWork {
   int64_t k = 0;
   int64_t batch = 1;
   int64_t c_row = 0;         ///< Elements between rows of C.
+  int64_t a_row = 0;         ///< Only where gemm_packs_late says so.
   const T* clamp = nullptr;  ///< NULL, or a lower and an upper bound: done before finish().
 
   virtual ~GemmWork() = default;
-  /// A of one member, packed by gemm_pack_a.
+  /// A of one member, packed by gemm_pack_a; if `a_row` is not 0, dense rows that far apart.
   virtual const T* a(int64_t member) const = 0;
   virtual T* c(int64_t member) const = 0;
   /// Initial values: NULL for zeros, C itself, or anything else laid out like C.
@@ -54,6 +55,11 @@ class GemmWork {
 /// Bytes that gemm_run needs for panels.
 template <class T>
 uint64_t gemm_scratch_bytes(const Context& context);
+
+/// Whether rows of A are multiplied once, right after they were packed: then they may come as they
+/// are. B is to be packed.
+template <class T>
+bool gemm_packs_late(const Context& context, const GemmWork<T>& work);
 
 template <class T>
 void gemm_run(const Context& context, const GemmWork<T>& work, T* scratch);

@@ -265,6 +265,22 @@ def test_fused_matmul_with_constant_weights(left, right, trans_b, dtype):
     check_matmul(left, right, "cz", "Gelu", dtype, trans_b, constant=True)
 
 
+@pytest.mark.parametrize("extras", ["", "c", "z", "cz"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((300, 257), (257, 64)),
+        ((2, 3, 50, 30), (30, 7)),
+        ((15, 512), (512, 40)),
+        ((15, 513), (513, 40)),
+    ],
+    ids=str,
+)
+def test_fused_matmul_of_rows_that_are_read_once(left, right, dtype, extras):
+    check_matmul(left, right, extras, "Tanh", dtype, constant=True)
+
+
 def sweep(device: Any) -> None:
     """A few of each, for settings of the device."""
     for name, extras in itertools.product(CONVS, EXTRAS):

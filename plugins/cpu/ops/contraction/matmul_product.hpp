@@ -35,9 +35,11 @@ struct Extras {
 template <class T, class B>
 class StridedWork final : public GemmWork<T> {
  public:
-  StridedWork(const Sizes& sizes, int64_t steps, const T* packed_a, const B& b, T* c,
+  const T* packed_a;  ///< Or as it is, see a_row.
+
+  StridedWork(const Sizes& sizes, int64_t steps, const T* a, const B& b, T* c,
               const Extras<T>& extras)
-      : sizes_(sizes), packed_a_(packed_a), b_(b), c_(c), extras_(extras) {
+      : packed_a(a), sizes_(sizes), b_(b), c_(c), extras_(extras) {
     this->m = sizes.m;
     this->n = sizes.n;
     this->k = steps;
@@ -47,7 +49,7 @@ class StridedWork final : public GemmWork<T> {
     member_b_ = b.packed != nullptr ? gemm_packed_b_size<T>(steps, sizes.n) : sizes.k * sizes.n;
   }
   const T* a(int64_t member) const override {
-    return packed_a_ + sizes_.member(sizes_.step_a, member) * sizes_.m * this->k;
+    return packed_a + sizes_.member(sizes_.step_a, member) * sizes_.m * this->k;
   }
   T* c(int64_t member) const override { return c_ + member * sizes_.m * sizes_.n; }
   const T* start(int64_t member) const override {
@@ -77,7 +79,6 @@ class StridedWork final : public GemmWork<T> {
 
  private:
   const Sizes& sizes_;
-  const T* packed_a_;
   B b_;
   T* c_;
   const Extras<T>& extras_;
@@ -167,9 +168,15 @@ class Product : public Kernel {
     const GemmB<T> b = {context.input(1).as<T>(), at.b_row, at.b_column,
                         static_cast<const T*>(context.packed_input(1))};
     const Extras<T> extras = before(carver, y.mut<T>());
-    const T* a =
-        pack_a(context, s, context.input(0).as<T>(), at.a_row, at.a_column, extras.scale, packed);
-    gemm_run<T>(context, StridedWork<T, GemmB<T>>(s, s.k, a, b, y.mut<T>(), extras), scratch);
+    const T* a = context.input(0).as<T>();
+    StridedWork<T, GemmB<T>> work(s, s.k, a, b, y.mut<T>(), extras);
+    if (b.packed != nullptr && at.a_column == 1 && extras.scale == T(1) && s.m > 1 && s.k > 0 &&
+        gemm_packs_late(context, work)) {
+      work.a_row = at.a_row;
+    } else {
+      work.packed_a = pack_a(context, s, a, at.a_row, at.a_column, extras.scale, packed);
+    }
+    gemm_run<T>(context, work, scratch);
     after(y.mut<T>());
   }
 
