@@ -113,7 +113,7 @@ void run_task(const GemmWork<T>& work, const GemmIsa<T>& isa, const GemmRowBlock
   GemmTile<T> tile;
   const T* const a = work.a(member);
   const T* bias = work.bias(member);
-  tile.a = a;
+  tile.a = work.a_row != 0 ? scratch : a;
   tile.a_k = work.k;
   tile.c_row = work.c_row;
   tile.rows = work.m;
@@ -133,13 +133,11 @@ void run_task(const GemmWork<T>& work, const GemmIsa<T>& isa, const GemmRowBlock
                              scratch + p * (tile.k_end - tile.k_begin) * isa.cols);
     }
     for (int64_t row = blocks.count * chunk / cut.chunks; row < row_end; ++row) {
-      int64_t before = 0;  // Rows of C ahead of those that the tile knows of.
-      tile.row = row;
+      // Rows of C ahead of those that the tile knows of.
+      const int64_t before = work.a_row != 0 ? blocks.begin(row) : 0;
+      tile.row = work.a_row != 0 ? 0 : row;
       if (work.a_row != 0) {
-        before = blocks.begin(row);
         tile.rows = blocks.begin(row + 1) - before;
-        tile.row = 0;
-        tile.a = scratch;
         tile.bias = bias != nullptr ? bias + before : nullptr;
         pack_rows(a + before * work.a_row, work.a_row, 1, tile.rows, work.k, scratch);
       }
