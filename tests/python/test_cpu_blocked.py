@@ -111,6 +111,20 @@ def numbers(shape: tuple[int, ...]) -> Floats:
     return np.random.default_rng(1).standard_normal(shape).astype(np.float32)
 
 
+def test_channels_that_only_the_filters_know():
+    net = Net()
+    x = net.op("Relu", net.conv("x", 33, 24, 3))
+    proto = net.build(net.conv(x, 24, 17, 1))
+    proto.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "C"
+    device = open_cpu()
+    assert 1 in layouts_of(proto, device)
+    x = numbers((2, 33, 9, 7))
+    want = ReferenceEvaluator(proto).run(None, {"x": x})[0]
+    np.testing.assert_allclose(run(proto, device, "on", x), want, rtol=1e-4, atol=1e-4)
+    with pytest.raises(chipdock.errors.InvalidArgumentError, match="Conv"):
+        run(proto, device, "on", numbers((2, 32, 9, 7)))
+
+
 def check(got: Floats, want: Floats) -> None:
     """Equal but for the order of sums: thousands of terms of about 1, a few layers deep."""
     assert got.shape == want.shape

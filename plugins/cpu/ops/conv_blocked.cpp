@@ -340,11 +340,13 @@ int32_t supports(const kit::NodeView& node) {
   }
   const int64_t groups = node.integer("group", 1);
   const int64_t block = channel_block();
-  if (groups < 1 || x->dims[1] != w->dims[1] * groups || w->dims[0] % groups != 0) {
+  // Channels that are not known before the run are those of the filters, or the run says no.
+  const int64_t channels = w->dims[1] * groups;
+  if (groups < 1 || (x->dims[1] >= 0 && x->dims[1] != channels) || w->dims[0] % groups != 0) {
     return CHIPDOCK_SUPPORTS_NO;
   }
   // Few channels are read as they are, and would be mostly zeros in a block.
-  const bool first = groups == 1 && x->dims[1] <= kMostPlain;
+  const bool first = groups == 1 && channels <= kMostPlain;
   if (x->layout == 0 || first) {
     return x->layout == 0 && first ? CHIPDOCK_SUPPORTS_YES : CHIPDOCK_SUPPORTS_NO;
   }

@@ -56,7 +56,12 @@ int32_t supports(const kit::NodeView& node) {
   const chipdock_value* x = node.input(0);
   const chipdock_value* y = node.output(0);
   if (x == nullptr || y == nullptr) return CHIPDOCK_SUPPORTS_NO;
-  const bool one = (is_blocked(x) && y->layout == 0) || (x->layout == 0 && is_blocked(y));
+  // One that has channels of its own, or as many as the run will say.
+  const auto blocked = [](const chipdock_value* value) {
+    const bool open = value->layout == kBlocked && value->rank >= 3 && value->dims[1] < 0;
+    return is_blocked(value) || (open && channel_block() > 0);
+  };
+  const bool one = (blocked(x) && y->layout == 0) || (x->layout == 0 && blocked(y));
   return one ? CHIPDOCK_SUPPORTS_YES : CHIPDOCK_SUPPORTS_NO;
 }
 
