@@ -68,6 +68,26 @@ def test_every_choice_of_axes(op: str) -> None:
         )
 
 
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint64])
+@pytest.mark.parametrize("extent", [2, 16, 17])
+def test_many_short_rows(op: str, dtype: Any, extent: int) -> None:
+    x = np.random.default_rng(3).integers(1, 4, (7, 2500, extent)).astype(dtype)
+    got = reduce(op, x, (2,), 18, keepdims=0)
+    want = exact(op, x.astype(np.float64), (2,), False)
+    if np.dtype(dtype).kind == "f":
+        np.testing.assert_allclose(got, want, rtol=3e-6, atol=1e-6)
+    else:
+        np.testing.assert_array_equal(got, want.astype(dtype))
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+def test_nan_stays_in_short_rows(op: str) -> None:
+    x = random((40, 3))
+    x[np.arange(40), np.arange(40) % 3] = np.nan
+    assert np.isnan(reduce(op, x, (1,), 18)).all()
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
     "shape", [(1, 5000), (5000, 1), (700, 33), (5, 600, 3), (2, 3, 1100), (130000,)]

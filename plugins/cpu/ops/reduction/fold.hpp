@@ -164,6 +164,39 @@ struct Folder<Float16, double> : HalfFolder<Float16> {};
 template <>
 struct Folder<Bfloat16, double> : HalfFolder<Bfloat16> {};
 
+/// acc[i] for i in [begin, end) where rows are so short that a call for each would cost more than
+/// they do. kSumExp is not for it.
+template <class T, class A>
+void fold_short_rows(const ReducePlan& plan, Fold fold, const T* x, int64_t begin, int64_t end,
+                     A* acc) {
+  const int64_t n = plan.short_row();
+  const auto each = [&](auto constant) {
+    constexpr Fold kFold = decltype(constant)::value;
+    for (int64_t i = begin; i < end; ++i) {
+      const T* row = x + plan.row_at(i);
+      A sum = neutral<A>(kFold);
+      for (int64_t j = 0; j < n; ++j) {
+        sum = join(kFold, sum, image(kFold, static_cast<A>(row[j]), A{0}));
+      }
+      acc[i] = sum;
+    }
+  };
+  switch (fold) {
+    case Fold::kSumAbs:
+      return each(std::integral_constant<Fold, Fold::kSumAbs>());
+    case Fold::kSumSquare:
+      return each(std::integral_constant<Fold, Fold::kSumSquare>());
+    case Fold::kProd:
+      return each(std::integral_constant<Fold, Fold::kProd>());
+    case Fold::kMax:
+      return each(std::integral_constant<Fold, Fold::kMax>());
+    case Fold::kMin:
+      return each(std::integral_constant<Fold, Fold::kMin>());
+    default:
+      return each(std::integral_constant<Fold, Fold::kSum>());
+  }
+}
+
 /// Folds all of x into `acc`, one accumulator for each output element; `shift` is as long, or NULL.
 template <class T, class A>
 void fold_all(const Context& context, const ReducePlan& plan, Fold fold, const T* x, const A* shift,
@@ -182,6 +215,13 @@ void fold_all(const Context& context, const ReducePlan& plan, Fold fold, const T
     });
   };
   const int64_t grain = row_grain(plan.cost());
+  if constexpr (std::is_arithmetic_v<T>) {
+    if (plan.short_row() > 0 && fold != Fold::kSumExp) {
+      return over(context, plan.tasks(), grain, [&](int64_t begin, int64_t end) {
+        fold_short_rows(plan, fold, x, begin, end, acc);
+      });
+    }
+  }
   if (plan.pieces() == 1) {
     return over(context, plan.tasks(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) task(i, acc + plan.output_at(i));

@@ -51,6 +51,13 @@ class ReducePlan {
 
   /// True: contiguous runs are folded. False: columns are.
   bool rows() const { return rows_; }
+  /// Elements of the rows if they are short and each gives one output element, else 0.
+  int64_t short_row() const {
+    constexpr int64_t kShort = 16;
+    return rows_ && folded_.rank == 0 && inner_ <= kShort ? inner_ : 0;
+  }
+  /// Where such a row starts.
+  int64_t row_at(int64_t output) const { return kept_.offset(output); }
   int64_t pieces() const { return pieces_; }
   int64_t outputs() const { return kept_.count() * blocks_; }
   int64_t tasks() const { return outputs() * pieces_; }
