@@ -62,6 +62,7 @@ py::dtype plain_dtype(chipdock_dtype dtype) {
   const int bytes = dtype.bits / 8;
   switch (dtype.code) {
     case CHIPDOCK_DTYPE_BOOL:
+      if (dtype.bits != 8) break;
       return py::dtype("?");
     case CHIPDOCK_DTYPE_INT:
       return py::dtype("i" + std::to_string(bytes));
