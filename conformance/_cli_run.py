@@ -190,7 +190,8 @@ def _planned(given: dict[str, Any]) -> tuple[Manifest, list[str], Options]:
         raise click.UsageError("missing option '--device', such as --device cpu:0")
     out = given["out"] or Path("conformance-results") / time.strftime("%Y%m%d-%H%M%S")
     if (out / "results.jsonl").exists() or parts_of(out) is not None:
-        text = f"INVALID_ARGUMENT: {out} holds a run already; go on with it by --resume {out}"
+        text = f"INVALID_ARGUMENT: {out} holds a run already; go on with it by "
+        text += f"--resume {out}, or give another folder"
         raise Failure(text, ExitCode.USAGE)
     same = ("device", "plugin", "jobs", "seed", "mask", "timeout_scale", "repeat", "until_fail")
     options = Options(

@@ -135,3 +135,18 @@ def test_run_op_never_falls_back(nano, op):
     arrays = [chipdock.array(np.float32([1]), nano)] * (1 if op == "Neg" else 2)
     with pytest.raises(chipdock.errors.UnsupportedError, match=op):
         chipdock.run_op(op, *arrays)
+
+
+def test_the_fallback_is_offered_where_it_helps_alone(nano, monkeypatch):
+    monkeypatch.delenv("CHIPDOCK_FALLBACK", raising=False)
+    unknown = model([node("Swallow", ["x"], ["y"], domain="com.acme")], [value("x")], [value("y")])
+    unknown.opset_import.add(domain="com.acme", version=1)
+    for device, fallback in ((nano, "error"), (nano, "allow"), ("cpu:0", "error")):
+        with pytest.raises(chipdock.errors.UnsupportedError, match="Swallow") as caught:
+            chipdock.load(unknown, device, fallback=fallback)
+        assert "fallback" not in str(caught.value)
+    a = chipdock.array(np.ones(2, np.float32), nano)
+    with pytest.raises(chipdock.errors.UnsupportedError, match="; set CHIPDOCK_FALLBACK=allow to"):
+        chipdock.run_op("Add", a, a)
+    monkeypatch.setenv("CHIPDOCK_FALLBACK", "allow")
+    assert chipdock.run_op("Add", a, a).numpy().tolist() == [2, 2]

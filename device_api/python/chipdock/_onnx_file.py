@@ -185,8 +185,10 @@ def read_model(source: "str | os.PathLike[str] | bytes | onnx.ModelProto") -> Mo
                 proto = _parse(own.read(), str(path))
             file = _checked(ModelFile(proto, path.parent, path.stem, own))
             failed.pop_all()
+    except InvalidArgumentError:
+        raise
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        why = (isinstance(error, OSError) and error.strerror) or repr(error)
+        why = (isinstance(error, OSError) and error.strerror) or error
         raise _bad(f"{str(path)!r} cannot be read: {why}") from error
     return file
 

@@ -18,7 +18,7 @@ from chipdock._lower import lower
 from chipdock._onnx_file import read_model
 from chipdock._registry import device as find_device
 from chipdock._registry import fallback_policy, host_device
-from chipdock.errors import InvalidArgumentError
+from chipdock.errors import InvalidArgumentError, UnsupportedError
 
 __all__ = ["run_op_general"]
 
@@ -120,7 +120,11 @@ def _compile(  # noqa: PLR0917  one caller each, and all seven are the key of th
         "capture": "off",
         "layouts": False,
     }
-    return _core.Plan.compile(lowered, target, host_device(target), options)
+    try:
+        return _core.Plan.compile(lowered, target, host_device(target), options)
+    except UnsupportedError as error:  # there is no load that could say it
+        text = str(error).replace('load with fallback="allow"', "set CHIPDOCK_FALLBACK=allow")
+        raise UnsupportedError(text) from error
 
 
 def _as_array(value: object) -> "_core.Array | np.ndarray | None":

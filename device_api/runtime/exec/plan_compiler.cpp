@@ -245,6 +245,7 @@ void PlanCompiler::place(size_t index) {
       if (fallback.instance != nullptr || fallback.needs_shape) {
         if (plan_->options_.fallback == Fallback::kError) {
           missing_.push_back({describe(node), first_line(reason)});
+          fallback_helps_ = true;
           return;
         }
         choice = std::move(fallback);
@@ -323,6 +324,7 @@ void PlanCompiler::place_control(IrNode& node) {
     inner.place_all();
     node_count_ += inner.node_count_;
     missing_.insert(missing_.end(), inner.missing_.begin(), inner.missing_.end());
+    fallback_helps_ = fallback_helps_ || inner.fallback_helps_;
     if (!missing_.empty()) continue;  // nothing will be made of it: only what is missing counts now
     step.bodies.push_back(inner.finish());
     body.graph = step.bodies.back()->graph_;  // without its constants

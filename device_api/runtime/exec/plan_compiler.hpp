@@ -92,6 +92,7 @@ class PlanCompiler {
     std::string node, reason;
   };
   std::vector<Missing> missing_;  ///< Nodes that nothing can run, those of bodies included.
+  bool fallback_helps_ = false;   ///< The host could run some of them.
   bool in_body_ = false;
   size_t node_count_ = 0;  ///< Nodes of this graph and of its bodies.
 };

@@ -87,7 +87,9 @@ void PlanCompiler::report_missing() const {
   }
   raise(CHIPDOCK_UNSUPPORTED, missing_.size(), " of ", node_count_, " nodes cannot run on ",
         plan_->device_->name(), ": ", text,
-        "; load with fallback=\"allow\" to run nodes without a kernel on the CPU plugin");
+        fallback_helps_
+            ? "; load with fallback=\"allow\" to run nodes without a kernel on the CPU plugin"
+            : "");
 }
 
 }  // namespace chipdock::runtime

@@ -147,7 +147,8 @@ def _given(model: "Model", inputs: Sequence[str], shapes: Sequence[str]) -> Feed
             arrays[info.name] = _generate("random", info, _parse_shape(value, "--input"), index)
         else:
             kinds = "a .npy file, random, ones, zeros or a shape"
-            raise _bad(f"--input {info.name} is {value!r}, it must be {kinds}")
+            file = " (np.save makes one, of np.fromfile(FILE, np.uint8) if the model takes a file)"
+            raise _bad(f"--input {info.name} is {value!r}, it must be {kinds}{file}")
     return Feed("given", arrays, notes=tuple(notes))
 
 

@@ -98,7 +98,7 @@ def print_places(out: "Console", data: dict[str, Any], verbose: int) -> None:
         "view": "without work",
         "folded": "computed at load",
         "control": "control flow",
-        "host": "on strings, sequences or optionals",
+        "host": "by the host alone",
     }
     counts = data["placement"]
     parts = [f"{counts[key]} {text}" for key, text in names.items() if key in counts]
