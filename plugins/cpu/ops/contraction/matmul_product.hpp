@@ -105,14 +105,7 @@ template <class T>
 const T* pack_a(const Context& context, const Sizes& s, const T* a, int64_t row, int64_t column,
                 T scale, T* scratch) {
   if (s.m == 1 && column == 1 && scale == T(1)) return a;
-  const int64_t size = s.m * s.k;
-  const GemmRowBlocks blocks = gemm_row_blocks<T>(s.m);
-  pack_blocks<T>(context, s.batch_a, s.m, s.k, [&](int64_t i, int64_t first, int64_t end) {
-    T* to = scratch + i * size;
-    gemm_pack_a(a + i * size, row, column, s.m, s.k, to, first, end);
-    if (scale == T(1)) return;
-    for (int64_t j = blocks.begin(first) * s.k; j < blocks.begin(end) * s.k; ++j) to[j] *= scale;
-  });
+  gemm_pack_a(context, a, s.batch_a, s.m * s.k, row, column, s.m, s.k, scale, scratch);
   return scratch;
 }
 

@@ -50,14 +50,15 @@ A join(Fold fold, A a, A b) {
   }
 }
 
-/// acc[j] = join(fold, acc[j], part[j]), in a loop without a choice in it.
-template <class A, class P>
-void join_all(Fold fold, const P* part, int64_t n, A* acc) {
-  const auto each = [&](auto constant) {
-    constexpr Fold kFold = decltype(constant)::value;
-    for (int64_t j = 0; j < n; ++j) acc[j] = join(kFold, acc[j], static_cast<A>(part[j]));
-  };
+/// Calls `each` with the fold as a constant, so that its loops have no choice in them. kSumExp is
+/// kSum here: they differ in what an element gives, not in how sums are joined.
+template <class Each>
+void with_constant(Fold fold, const Each& each) {
   switch (fold) {
+    case Fold::kSumAbs:
+      return each(std::integral_constant<Fold, Fold::kSumAbs>());
+    case Fold::kSumSquare:
+      return each(std::integral_constant<Fold, Fold::kSumSquare>());
     case Fold::kProd:
       return each(std::integral_constant<Fold, Fold::kProd>());
     case Fold::kMax:
@@ -67,6 +68,15 @@ void join_all(Fold fold, const P* part, int64_t n, A* acc) {
     default:
       return each(std::integral_constant<Fold, Fold::kSum>());
   }
+}
+
+/// acc[j] = join(fold, acc[j], part[j]).
+template <class A, class P>
+void join_all(Fold fold, const P* part, int64_t n, A* acc) {
+  with_constant(fold, [&](auto constant) {
+    constexpr Fold kFold = decltype(constant)::value;
+    for (int64_t j = 0; j < n; ++j) acc[j] = join(kFold, acc[j], static_cast<A>(part[j]));
+  });
 }
 
 /// What one element gives to the fold.
@@ -170,7 +180,7 @@ template <class T, class A>
 void fold_short_rows(const ReducePlan& plan, Fold fold, const T* x, int64_t begin, int64_t end,
                      A* acc) {
   const int64_t n = plan.short_row();
-  const auto each = [&](auto constant) {
+  with_constant(fold, [&](auto constant) {
     constexpr Fold kFold = decltype(constant)::value;
     for (int64_t i = begin; i < end; ++i) {
       const T* row = x + plan.row_at(i);
@@ -180,21 +190,7 @@ void fold_short_rows(const ReducePlan& plan, Fold fold, const T* x, int64_t begi
       }
       acc[i] = sum;
     }
-  };
-  switch (fold) {
-    case Fold::kSumAbs:
-      return each(std::integral_constant<Fold, Fold::kSumAbs>());
-    case Fold::kSumSquare:
-      return each(std::integral_constant<Fold, Fold::kSumSquare>());
-    case Fold::kProd:
-      return each(std::integral_constant<Fold, Fold::kProd>());
-    case Fold::kMax:
-      return each(std::integral_constant<Fold, Fold::kMax>());
-    case Fold::kMin:
-      return each(std::integral_constant<Fold, Fold::kMin>());
-    default:
-      return each(std::integral_constant<Fold, Fold::kSum>());
-  }
+  });
 }
 
 /// Folds all of x into `acc`, one accumulator for each output element; `shift` is as long, or NULL.
